@@ -219,7 +219,7 @@ fn needs(kernel: &Verified) -> String {
         .collect()
 }
 
-/// WGSL has 64-bit integers only where the device has them: `usize` takes 32 bits there, as on wasm32.
+/// `usize` takes 32 bits in WGSL, as on wasm32.
 fn pointer_width(target: Form) -> u32 {
     if target == Form::Wgsl { 32 } else { 64 }
 }

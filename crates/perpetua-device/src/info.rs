@@ -191,12 +191,13 @@ impl DeviceInfo {
                 .contains(&perpetua_ir::back::Capability::Residency)
     }
 
-    /// Width of `usize` in kernels for this device: 64 with 64-bit integers, else 32.
+    /// Width of `usize` in kernels for this device: 32 bits where wgpu drives it (no buffer has more elements, and not every device has
+    /// wider integers), else 64.
     pub fn pointer_width(&self) -> u32 {
-        if self.capabilities.contains(&perpetua_ir::back::Capability::Int64) {
-            64
-        } else {
-            32
+        match self.backend {
+            BackendKind::Wgpu => 32,
+            _ if !self.capabilities.contains(&perpetua_ir::back::Capability::Int64) => 32,
+            _ => 64,
         }
     }
 }

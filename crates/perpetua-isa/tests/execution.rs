@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use common::executors;
 use perpetua_device::BackendKind;
+use perpetua_ir::back::Capability;
 use perpetua_isa::{
     Arguments, Data, Error, Executor, Launch, LaunchConfig, Limits, Operation, Program, Registers,
 };
@@ -109,7 +110,7 @@ fn elements_of_every_width() {
     for executor in executors() {
         let heap = executor.allocate_pool(1 << 16).expect("memory");
         let out = executor.allocate_buffer(4 * 64).expect("memory");
-        let wide = executor.device().info().pointer_width() == 64;
+        let wide = executor.device().info().capabilities.contains(&Capability::Int64);
         // Lanes store to elements that share words.
         let mut types = vec![("f32", 4)];
         if executor.device().backend() != BackendKind::Wgpu {

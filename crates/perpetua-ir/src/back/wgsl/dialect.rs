@@ -3,7 +3,7 @@
 use super::super::c_like::c::{self, comparison};
 use super::super::c_like::{Bind, DEAD, Dialect, Expr, Module, Spot, Writer, type_word};
 use super::region::Regions;
-use super::{report, scalar, subgroup};
+use super::{report, scalar, subgroup, wide};
 use crate::ir::{
     AtomicOp, Axis, Base, Builtin, DeviceOp, MemOrder, ParamKind, PrintPiece, Scalar, Sync, Type,
 };
@@ -177,33 +177,6 @@ fn quotient(m: &Module<'_>) -> String {
     })
 }
 
-/// `a` compared with `b` for order, half by half. NVIDIA's Vulkan driver (580.159) takes a comparison with a sum or difference of the
-/// same numbers for that one's carry, and mixes up halves of both.
-fn ordered_u64(m: &Module<'_>, op: BinaryOp, a: &Expr, b: &Expr) -> Expr {
-    let name = m.helper("less_u64", |name| {
-        format!(
-            "fn {name}(x: u64, y: u64) -> bool {{\n    let high = vec2<u32>(u32(x >> 32u), u32(y >> 32u));\n    return select(high.x < high.y, u32(x & 0xfffffffflu) < u32(y & 0xfffffffflu), high.x == high.y);\n}}\n"
-        )
-    });
-    let (first, second) = match op {
-        BinaryOp::Lt | BinaryOp::Ge => (a, b),
-        _ => (b, a),
-    };
-    let less = Expr::call(&name, &[first.clone(), second.clone()]).at_run_time();
-    match op {
-        BinaryOp::Lt | BinaryOp::Gt => less,
-        _ => less.negated(),
-    }
-}
-
-/// The lowest bit of `a`, whose type is `s`. NVIDIA's Vulkan driver (580.159) gets products of `x & 1` and of `x % 2` wrong where `x` is, or
-/// was, a 64-bit sum.
-fn lowest_bit(m: &Module<'_>, s: Scalar, a: &Expr) -> Expr {
-    let word = scalar::cast_integer(m, s, Scalar::U32, a);
-    let bit = Expr::whole(format!("extractBits({}, 0u, 1u)", word.text)).reading([&word]);
-    scalar::cast_integer(m, Scalar::U32, s, &bit)
-}
-
 /// The name of a function that casts a float as Rust does: to the nearest end of the range, NaN to 0.
 fn saturating(m: &Module<'_>, from: Scalar, to: Scalar) -> String {
     let (source, target) = (scalar::name(from), scalar::name(to));
@@ -282,6 +255,7 @@ impl Dialect for Wgsl {
             }
         };
         Some(match op {
+            UnaryOp::Neg if wide::is_wide(s) => wide::difference(w.m, s, &scalar::literal(w.m, s, 0), a),
             UnaryOp::Neg => scalar::wrapped(s, Expr::prefix("-", a)),
             UnaryOp::Not if s == Scalar::Bool => a.negated(),
             UnaryOp::Not => scalar::wrapped(s, Expr::prefix("~", a)),
@@ -319,8 +293,8 @@ impl Dialect for Wgsl {
                 let equal = Expr::infix("==", Bind::Compare, &a, &b);
                 return Some(equal.negated());
             }
-            if s == Scalar::U64 && is_wide && !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
-                return Some(ordered_u64(w.m, op, &a, &b));
+            if wide::is_wide(s) && is_wide && !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+                return Some(wide::ordered(w.m, op, s, &a, &b));
             }
             let e = Expr::infix(sign, Bind::Compare, &a, &b);
             return Some(if s.is_float() {
@@ -342,16 +316,18 @@ impl Dialect for Wgsl {
             scalar::wrapped(s, Expr::infix(sign, Bind::Bits, a, &n))
         };
         Some(match op {
+            BinaryOp::Add if wide::is_wide(s) => wide::sum(w.m, s, a, b),
+            BinaryOp::Sub if wide::is_wide(s) => wide::difference(w.m, s, a, b),
             BinaryOp::Add => arithmetic("+", Bind::Sum),
             BinaryOp::Sub => arithmetic("-", Bind::Sum),
             BinaryOp::Mul => arithmetic("*", Bind::Product),
             BinaryOp::Div if s == Scalar::F32 && b.literal.is_none_or(|b| !has_normal_inverse(b)) => {
                 Expr::call(&quotient(w.m), &[a.clone(), b.clone()]).at_run_time()
             }
-            BinaryOp::And if self.wide && has_words(s) && b.literal == Some(1) => lowest_bit(w.m, s, a),
-            BinaryOp::And if self.wide && has_words(s) && a.literal == Some(1) => lowest_bit(w.m, s, b),
+            BinaryOp::And if self.wide && has_words(s) && b.literal == Some(1) => wide::lowest_bit(w.m, s, a),
+            BinaryOp::And if self.wide && has_words(s) && a.literal == Some(1) => wide::lowest_bit(w.m, s, b),
             BinaryOp::Rem if self.wide && s.is_unsigned_int() && has_words(s) && b.literal == Some(2) => {
-                lowest_bit(w.m, s, a)
+                wide::lowest_bit(w.m, s, a)
             }
             BinaryOp::Div | BinaryOp::Rem => {
                 let sign = if op == BinaryOp::Div { "/" } else { "%" };

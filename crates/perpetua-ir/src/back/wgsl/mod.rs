@@ -17,6 +17,7 @@ mod region;
 mod report;
 mod scalar;
 mod subgroup;
+mod wide;
 mod words_memory;
 
 use super::c_like::{Expr, Module, Names, Needs, body_text, prepare, wrapped};

@@ -130,17 +130,15 @@ pub(super) fn binary(c: &mut Code, op: BinaryOp, x: Value, y: Value) -> Option<V
             c.cast(s, rotated)
         }
         BinaryOp::MulHigh => mul_high(c, x, y),
+        // By a minimum: some drivers take a comparison beside the sum for its carry, and other operators' results for both.
         BinaryOp::SaturatingAdd if s.is_unsigned_int() => {
-            let sum = c.binary(BinaryOp::Add, x, y);
-            let wrapped = c.binary(BinaryOp::Lt, sum, x);
-            let most = c.bits(s, u64::MAX);
-            c.select(wrapped, most, sum)
+            let room = c.unary(UnaryOp::Not, x);
+            let fits = c.binary(BinaryOp::Min, y, room);
+            c.binary(BinaryOp::Add, x, fits)
         }
         BinaryOp::SaturatingSub if s.is_unsigned_int() => {
-            let difference = c.binary(BinaryOp::Sub, x, y);
-            let wrapped = c.binary(BinaryOp::Lt, x, y);
-            let zero = c.bits(s, 0);
-            c.select(wrapped, zero, difference)
+            let there = c.binary(BinaryOp::Min, x, y);
+            c.binary(BinaryOp::Sub, x, there)
         }
         BinaryOp::SaturatingAdd | BinaryOp::SaturatingSub => {
             let adds = op == BinaryOp::SaturatingAdd;
@@ -157,9 +155,8 @@ pub(super) fn binary(c: &mut Code, op: BinaryOp, x: Value, y: Value) -> Option<V
             c.select(overflows, limit, r)
         }
         BinaryOp::AbsDiff => {
-            let less = c.binary(BinaryOp::Lt, x, y);
-            let (up, down) = (c.binary(BinaryOp::Sub, y, x), c.binary(BinaryOp::Sub, x, y));
-            let difference = c.select(less, up, down);
+            let (less, more) = (c.binary(BinaryOp::Min, x, y), c.binary(BinaryOp::Max, x, y));
+            let difference = c.binary(BinaryOp::Sub, more, less);
             c.cast(u, difference)
         }
         _ => return None,

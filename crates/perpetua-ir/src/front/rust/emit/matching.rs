@@ -177,8 +177,13 @@ impl Emitter<'_> {
     ) -> Result<Val> {
         let mut cases: Vec<(Vec<u64>, Branch)> = Vec::new();
         let mut default = None;
-        // An enum's default is a fault; integers without one end with their last arm.
-        let last_is_default = !matches!(met, Ty::Enum(_));
+        // An enum's default is a fault, unless it was made of constants here; integers without one end with their last arm.
+        let all: Vec<u64> = labels.iter().flatten().flatten().copied().collect();
+        let s = self.scalar_of(selector, line)?;
+        let is_covered =
+            |constants: Vec<u64>| constants.iter().all(|bits| all.contains(&(bits & bits_mask(s))));
+        let last_is_default =
+            !matches!(met, Ty::Enum(_)) || self.constants_of(selector).is_some_and(is_covered);
         let ends_with_default = labels.iter().any(Option::is_none);
         let count = labels.len();
         for (i, (arm, labels)) in arms.iter().zip(labels).enumerate() {

@@ -87,6 +87,8 @@ struct BodyState {
     ended: bool,
     /// Bits of the values that are constants.
     known: HashMap<Value, u64>,
+    /// For values that are one of a few constants: the bits of each.
+    few: HashMap<Value, Vec<u64>>,
 }
 
 struct Emitter<'p> {

@@ -7,6 +7,9 @@ use crate::front::rust::infer::ty::{Ty, show};
 use crate::ir::{Op, Scalar, Type, Value};
 use crate::ops::{self, BinaryOp, Exactness, TernaryOp, UnaryOp};
 
+/// Constants of which a value may be one, at most.
+const FEW: usize = 8;
+
 impl Emitter<'_> {
     /// A constant.
     pub(super) fn constant(&mut self, s: Scalar, bits: u64) -> Value {
@@ -103,9 +106,30 @@ impl Emitter<'_> {
                 Some(_) => return Ok(b),
                 None => {}
             }
+            if self.scalar_of(b, line).is_ok_and(|s| s == Scalar::Bool) {
+                match (self.known(b), self.known(c)) {
+                    (Some(1), Some(0)) => return Ok(a),
+                    (Some(0), Some(1)) => return self.not(a, line),
+                    _ => {}
+                }
+            }
         }
         let done = self.k.ternary(op, a, b, c);
-        self.typed(line, done)
+        let done = self.typed(line, done)?;
+        if op == TernaryOp::Select
+            && let (Some(mut all), Some(others)) = (self.constants_of(b), self.constants_of(c))
+            && all.len() + others.len() <= FEW
+        {
+            all.extend(others);
+            self.body.few.insert(done, all);
+        }
+        Ok(done)
+    }
+
+    /// The bits of the few constants of which the value is one.
+    pub(super) fn constants_of(&self, v: Value) -> Option<Vec<u64>> {
+        let known = self.known(v).map(|bits| vec![bits]);
+        known.or_else(|| self.body.few.get(&v).cloned())
     }
 
     /// `!a` for a `bool`.
