@@ -206,7 +206,7 @@ fn inner_items(x: &[f32], y: &mut [f32]) {
             std::mem::swap(&mut pair.low, &mut pair.high);
         }
         let old = std::mem::replace(&mut pair.low, PI);
-        y[i] = old * pair.low + pair.high;
+        y[i] = (old * pair.low).max(pair.high);
     }
 }
 
