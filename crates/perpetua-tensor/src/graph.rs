@@ -26,7 +26,11 @@ pub(crate) struct Graph(pub(crate) Vec<Entry>);
 impl Graph {
     /// The operations that lead to these tensors, and the known values that those begin with.
     pub(crate) fn of(roots: &[&Tensor]) -> Graph {
-        Graph::walk(roots, Node::pending)
+        Graph::walk(roots, |node| match node.op {
+            // It gets its value elsewhere.
+            Op::Example => None,
+            _ => node.pending(),
+        })
     }
 
     /// The tracked operations that lead to a tensor, known or not, and what they begin with.

@@ -20,12 +20,13 @@
 //! `sort` and `einsum` what is made of several steps, `graph` walks
 //! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
 //! `optimise` steps along them, `transform` makes
-//! functions of functions.
+//! functions of functions, `compile` records one once.
 
 #[macro_use]
 mod place;
 
 pub mod backends;
+mod compile;
 mod create;
 mod display;
 mod dtype;
@@ -58,6 +59,7 @@ pub mod testing;
 mod transform;
 mod view;
 
+pub use compile::{Compiled, compile};
 pub use dtype::{DType, Element, promote};
 pub use error::{Error, Result};
 pub use fuse::{Explanation, Stay};

@@ -26,7 +26,7 @@ pub(crate) enum Op {
     Leaf,
     /// There is no such tensor.
     Failed(Box<Error>),
-    /// One of many of which `vmap` records what happens to each: it has no value.
+    /// What a function is recorded with that `vmap` or `compile` takes: it has no value.
     Example,
     /// One value everywhere: its bits. A `fixed` one belongs to the operation and is part of kernels; others are parameters of theirs.
     Scalar { bits: u64, fixed: bool },
@@ -89,7 +89,7 @@ pub(crate) struct Node {
     pub(crate) at: &'static Location<'static>,
     /// Whether gradients may be asked for through it: it keeps its sources then.
     pub(crate) tracked: bool,
-    /// Whether it is made of an example of `vmap`: it will never have a value.
+    /// Whether it is made of an example: it will never have a value.
     pub(crate) is_example: bool,
     /// How many operations that are not computed yet lead to it, one after the other.
     depth: AtomicU32,

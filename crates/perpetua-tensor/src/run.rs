@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use perpetua_device::{Device, DynBuffer, Kernel, KernelArg};
+use perpetua_device::{Device, DynBuffer, Kernel, KernelArg, LaunchConfig};
 use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
-use crate::emit::{Built, Recipe, build, kernel};
+use crate::emit::{Built, Given, Group, Recipe, build, kernel};
 use crate::error::{Error, Result};
 use crate::fuse::{Explanation, Plan};
 use crate::graph::Graph;
@@ -88,7 +88,7 @@ pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
     for root in roots {
         root.check()?;
         if root.0.is_example {
-            let rule = "inside a function that `vmap` takes there are no values, only what happens to each example: look at the result of `vmap`";
+            let rule = "inside a function that `vmap` or `compile` takes there are no values yet: look at what they give";
             root.refuse(name_of(&root.0), &[], rule, root.0.at).check()?;
         }
     }
@@ -112,23 +112,10 @@ pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
     let plan = Plan::of(&graph, device.info().limits.max_buffers as usize, fuses);
     let kernels = device.attachment::<Kernels>();
     let mut values: Vec<Option<DynBuffer>> = graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
-    let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
     for group in &plan.groups {
-        let entry = &graph.0[group.output];
-        let tensor = &entry.tensor;
-        // The same elements in the same order: the same memory.
-        let same = match (&tensor.0.op, &entry.sources[..]) {
-            (Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape, &[source]) if is_stored(source) => {
-                values[source].clone()
-            }
-            _ => None,
-        };
-        let result = match same {
-            Some(same) => same,
-            None => launch(&device, &kernels, &values, tensor, || {
-                build(&graph, group, &is_stored).ok()
-            })?,
-        };
+        let tensor = &graph.0[group.output].tensor;
+        let step = Ready::of(&device, &kernels, (&graph, &plan), group)?;
+        let result = step.run(&device, &kernels, &values, tensor)?;
         values[group.output] = Some(result.clone());
         tensor.0.settle(result);
     }
@@ -138,45 +125,161 @@ pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
 /// Indices have 32 bits; some are left for blocks at the end.
 const MOST_ELEMENTS: usize = u32::MAX as usize - 65_536;
 
-fn launch(
-    device: &Device,
-    kernels: &Kernels,
-    values: &[Option<DynBuffer>],
-    tensor: &Tensor,
-    build: impl FnOnce() -> Option<Built>,
-) -> Result<DynBuffer> {
-    let wrong = |message: &str| Error::Generated {
+/// How an operation's result comes to be.
+enum Ready {
+    /// The same elements in the same order: the same memory.
+    Same(usize),
+    /// It has none.
+    Empty,
+    /// A kernel computes it.
+    Launch {
+        kernel: Kernel,
+        given: Given,
+        config: LaunchConfig,
+    },
+}
+
+impl Ready {
+    fn of(
+        device: &Device,
+        kernels: &Kernels,
+        (graph, plan): (&Graph, &Plan),
+        group: &Group,
+    ) -> Result<Ready> {
+        let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
+        let entry = &graph.0[group.output];
+        let tensor = &entry.tensor;
+        match (&tensor.0.op, &entry.sources[..]) {
+            (Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape, &[source]) if is_stored(source) => {
+                return Ok(Ready::Same(source));
+            }
+            _ if tensor.is_empty() => return Ok(Ready::Empty),
+            _ => {}
+        }
+        let Built {
+            recipe,
+            given,
+            config,
+        } = build(graph, group, &is_stored).map_err(|_| wrong(tensor, "it has no recipe"))?;
+        let kernel = compiled(device, kernels, recipe, tensor)?;
+        Ok(Ready::Launch {
+            kernel,
+            given,
+            config,
+        })
+    }
+
+    fn run(
+        &self,
+        device: &Device,
+        kernels: &Kernels,
+        values: &[Option<DynBuffer>],
+        tensor: &Tensor,
+    ) -> Result<DynBuffer> {
+        let value = |number: usize| {
+            let value = values.get(number).and_then(Option::as_ref);
+            value.ok_or_else(|| wrong(tensor, "an input has no value"))
+        };
+        let failed = |cause| tensor.device_error(cause);
+        if let Ready::Same(source) = self {
+            return value(*source).cloned();
+        }
+        let ty = Type::Scalar(tensor.dtype());
+        let result = DynBuffer::alloc(device, &ty, tensor.len() as u64).map_err(failed)?;
+        let Ready::Launch {
+            kernel,
+            given,
+            config,
+        } = self
+        else {
+            return Ok(result);
+        };
+        let mut args: Vec<KernelArg<'_>> = vec![result.arg()];
+        for input in &given.inputs {
+            args.push(value(*input)?.arg());
+        }
+        args.extend(given.sizes.iter().map(|size| KernelArg::from(*size)));
+        for (dtype, bits) in &given.numbers {
+            let bytes = bits.to_le_bytes();
+            let value = KernelArg::value(&Type::Scalar(*dtype), &bytes[..dtype.size() as usize]);
+            args.push(value.map_err(failed)?);
+        }
+        device.launch(kernel, *config, &args).map_err(failed)?;
+        kernels.kept().statistics.launched += 1;
+        drop(args);
+        Ok(result)
+    }
+}
+
+fn wrong(tensor: &Tensor, message: &str) -> Error {
+    Error::Generated {
         operation: name_of(&tensor.0).into(),
         message: message.into(),
         at: tensor.0.at(),
-    };
-    let failed = |cause| tensor.device_error(cause);
-    let ty = Type::Scalar(tensor.dtype());
-    let result = DynBuffer::alloc(device, &ty, tensor.len() as u64).map_err(failed)?;
-    if tensor.is_empty() {
-        return Ok(result);
     }
-    let Built {
-        recipe,
-        given,
-        config,
-    } = build().ok_or_else(|| wrong("it has no recipe"))?;
-    let kernel = compiled(device, kernels, recipe, tensor)?;
-    let mut args: Vec<KernelArg<'_>> = vec![result.arg()];
-    for input in &given.inputs {
-        let value = values.get(*input).and_then(Option::as_ref);
-        args.push(value.ok_or_else(|| wrong("an input has no value"))?.arg());
+}
+
+/// What leads from examples to results, ready to run.
+pub(crate) struct Captured {
+    device: Device,
+    graph: Graph,
+    steps: Vec<(usize, Ready)>,
+}
+
+impl Captured {
+    /// Of results that are made of examples, all of one device.
+    pub(crate) fn of(results: &[&Tensor], device: &Device) -> Result<Captured> {
+        let graph = Graph::of(results);
+        for entry in &graph.0 {
+            let tensor = &entry.tensor;
+            let refuse = |rule: &str| tensor.refuse("compile", &[], rule, tensor.0.at).check();
+            if tensor.len() > MOST_ELEMENTS {
+                refuse("a tensor has at most 2^32 - 65,536 elements: work in parts")?;
+            }
+            if matches!(tensor.0.op, Op::Random { .. }) && !entry.is_known {
+                refuse("random numbers would be the same in each call: make them outside, and hand them in")?;
+            }
+        }
+        let plan = Plan::of(&graph, device.info().limits.max_buffers as usize, fuses());
+        let kernels = device.attachment::<Kernels>();
+        let step = |group: &Group| {
+            let ready = Ready::of(device, &kernels, (&graph, &plan), group)?;
+            Ok((group.output, ready))
+        };
+        let steps = plan.groups.iter().map(step).collect::<Result<_>>()?;
+        Ok(Captured {
+            device: device.clone(),
+            steps,
+            graph,
+        })
     }
-    args.extend(given.sizes.iter().map(|size| KernelArg::from(*size)));
-    for (dtype, bits) in &given.numbers {
-        let bytes = bits.to_le_bytes();
-        let value = KernelArg::value(&Type::Scalar(*dtype), &bytes[..dtype.size() as usize]);
-        args.push(value.map_err(failed)?);
+
+    /// The values of results, where examples have those of inputs.
+    pub(crate) fn run(
+        &self,
+        examples: &[Tensor],
+        inputs: &[&Tensor],
+        results: &[&Tensor],
+    ) -> Result<Vec<DynBuffer>> {
+        realize(inputs)?;
+        let mut values: Vec<Option<DynBuffer>> =
+            self.graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
+        for (example, input) in examples.iter().zip(inputs) {
+            if let Some(place) = self.graph.place(example) {
+                values[place] = input.0.value();
+            }
+        }
+        let kernels = self.device.attachment::<Kernels>();
+        for (output, ready) in &self.steps {
+            let tensor = &self.graph.0[*output].tensor;
+            values[*output] = Some(ready.run(&self.device, &kernels, &values, tensor)?);
+        }
+        let value = |result: &&Tensor| {
+            let value = self.graph.place(result).and_then(|place| values[place].clone());
+            value.ok_or_else(|| wrong(result, "it was not captured"))
+        };
+        results.iter().map(value).collect()
     }
-    device.launch(&kernel, config, &args).map_err(failed)?;
-    kernels.kept().statistics.launched += 1;
-    drop(args);
-    Ok(result)
 }
 
 fn compiled(device: &Device, kernels: &Kernels, recipe: Recipe, tensor: &Tensor) -> Result<Kernel> {

@@ -137,6 +137,78 @@ fn a_graph_may_be_a_million_operations_deep() {
 }
 
 #[test]
+fn a_compiled_function_is_recorded_once_and_has_the_same_bits() {
+    for device in devices() {
+        let recorded = std::cell::Cell::new(0);
+        let shift = values(DType::F32, &[6], 7, &device).isfinite().cast(DType::F32);
+        let function = |x: &[Tensor]| {
+            recorded.set(recorded.get() + 1);
+            let loss = |w: &[Tensor]| (x[0].matmul(&w[0]) + &shift).log_softmax(-1).square().mean(..);
+            let gradient = perpetua_tensor::grad(loss, &[&x[1]])?.remove(0);
+            Ok(vec![
+                &x[1] - &gradient * 0.1,
+                gradient.sort(0, false),
+                shift.clone(),
+                x[0].clone(),
+                gradient.slice([Slice::from(0..0)]),
+            ])
+        };
+        let compiled = perpetua_tensor::compile(function);
+        for (turn, rows) in [8usize, 8, 9, 8, 9].into_iter().enumerate() {
+            let x = values(DType::F32, &[rows, 4], turn, &device);
+            let x = x.isfinite().select(&x, 0.5);
+            let w = Tensor::linspace(-1.0, 1.0 + turn as f64, 24, &device).reshape([4, 6]);
+            let found = compiled.call(&[&x, &w]).expect("a step");
+            let expected = function(&[x, w]).expect("a step");
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_eq!(found.shape(), expected.shape());
+                assert_eq!(
+                    bits(found).expect("a value"),
+                    bits(expected).expect("a value"),
+                    "turn {turn} on {device:?}"
+                );
+            }
+        }
+        // Two shapes were captured; the other calls are the test's own.
+        assert_eq!(recorded.get(), 2 + 5);
+        let compiles = Statistics::of(&device).compiled;
+        let [x, w] = [[8, 4], [4, 6]].map(|shape| Tensor::ones(shape, DType::F32, &device));
+        compiled.call(&[&x, &w]).expect("a step");
+        assert!(
+            Statistics::of(&device).compiled <= compiles + 1,
+            "only the ones themselves"
+        );
+    }
+    let device = cpu();
+    let x = Tensor::ones([2], DType::F32, &device);
+    let refused = |function: fn(&[Tensor]) -> perpetua_tensor::Result<Vec<Tensor>>, expect: &str| {
+        let error = perpetua_tensor::compile(function)
+            .call(&[&x])
+            .err()
+            .expect(expect)
+            .to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    refused(
+        |x| Ok(vec![&x[0] * x[0].to_vec::<f32>()?[0]]),
+        "there are no values yet",
+    );
+    refused(
+        |x| Ok(vec![&x[0] + Random::new(1, x[0].device()).uniform([2])]),
+        "make them outside",
+    );
+    refused(|x| Ok(vec![x[0].reshape([3])]), "do not fill");
+    let wide = perpetua_tensor::compile(|x| Ok(vec![&x[0] * 2.0]));
+    for n in 1..20 {
+        let doubled = wide
+            .call(&[&Tensor::ones([n], DType::F32, &device)])
+            .expect("twice");
+        assert_eq!(doubled[0].to_vec::<f32>().expect("floats"), vec![2.0; n]);
+    }
+}
+
+#[test]
 fn kernels_that_nobody_used_for_long_go() {
     let device = cpu();
     let x = Tensor::from_slice(&[1.0f32, -2.0, 3.0], [3], &device);

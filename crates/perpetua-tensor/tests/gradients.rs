@@ -350,7 +350,9 @@ fn transformations_nest() {
     assert_eq!(numbers(&total.grad(&[&w]).expect("2 x")[0]), [4.0, -2.0]);
     let error = vmap(|x| Ok(&x[0] * x[0].to_vec::<f64>()?[0]), &[&x]).expect_err("there is no value");
     assert!(
-        error.to_string().contains("inside a function that `vmap` takes"),
+        error
+            .to_string()
+            .contains("inside a function that `vmap` or `compile` takes"),
         "{error}"
     );
     let error = vmap(

@@ -131,7 +131,7 @@ pub(crate) fn name_of(node: &Node) -> &'static str {
     match &node.op {
         Op::Leaf => "from_slice",
         Op::Failed(_) => "error",
-        Op::Example => "vmap",
+        Op::Example => "example",
         Op::Scalar { .. } => "full",
         Op::Coordinate { .. } => "coordinates",
         Op::Random { .. } => "random",
