@@ -56,7 +56,9 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 - On wgpu a kernel has as many buffers as `Device::info().limits.max_buffers` says, often 31 or fewer, and the functions of `f64` (`exp`, `sin` and their kin) are
   refused, as are types that the device lacks. There is no `fence_block`, `fence_device` or `fence_system`. `bar` orders a block's memory, and the end of a
   launch that of the device. Some drivers also end loops early: Mesa's llvmpipe lets a lane's loops take 65,535 turns together in a launch, those of `copy`,
-  `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there, never a wrong result.
+  `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there.
+- **Known to be wrong**: on Mesa's llvmpipe nothing happens behind about the 78th memory access on a way through a program that needs a check of its bounds, and nobody is told. Loops
+  count once. GPUs and the CPU are right; run long straight programs there.
 - `min` and `max` give the other operand where one is NaN, so `relu` and `hard_sigmoid` of NaN are 0, and `clamp` gives its lower bound.
 - The activations are the formulas in the table, instruction by instruction: `silu` and `gelu` of -inf are NaN, as is `softsign` of an infinity.
 - f16 and bf16 are computed in f32 and rounded after each instruction.
@@ -89,7 +91,7 @@ column, the text underlined; errors of the verifier name the file's line and the
 At run time the faults in the table end the lane, and the launch fails with an error that names the file's line, block and lane. Untrusted programs
 (`Executor::untrusted`) fault, too, where their budget of instructions is spent. On GPUs, where a driver ends what runs too long, their grids are launched in
 parts of as many lanes as run at once where they have loops: the first part with a fault is the last that runs, and a block that waits for one of
-another part waits for nothing. Where they have none, the instructions of all lanes together are limited.
+another part waits for nothing. Where they have none, the instructions of all lanes together are limited, to 2^20 for each lane that runs at once.
 
 A budget is a lane's own: how long a launch may take is the budget times its lanes. What bounds the time of an untrusted program is its process: a job of `serve`
 has `--seconds`, and `perpetua isa run --untrusted` a minute, or what `--time-limit` says; both end the process. Nothing bounds the time of a trusted program or a
@@ -130,7 +132,8 @@ const FORM: &str = "\
 
 - One instruction a line: `@p0 opcode.type operands`. The guard `@p0` (or `@!p0`) may be left out; the instruction does nothing in lanes where it is
   false. Conversions have two types, to and from: `cvt.f32.i32`. In an opcode `.` may stand for `_` (`atom.add`, `bar.sync`), and case does not matter.
-- `label:` names the place in front of the next instruction of its routine. `;`, `#` and `//` begin a comment.
+- `label:` names the place in front of the next instruction of its routine, whose line it may share. A routine is checked at each of its calls, with what registers hold
+  there. `;`, `#` and `//` begin a comment.
 - Registers are `r0` to `r255`, predicates `p0` to `p15`. A name is made of ASCII letters, digits and `_`, no digit first. Memories and parameters are
   declared in front of their use; labels and routines may follow it.
 - Constants: `-1`, `1_000`, `0xff`, `0o17`, `0b101`; `1.5`, `1e-3`, `inf`, `NaN`, `0f3f800000` (all bits of a float: 8 digits for `f32`, 16 for `f64`, 4 for `f16` and `bf16`); `true` and `false`. They have the
