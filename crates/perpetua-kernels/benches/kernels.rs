@@ -79,8 +79,8 @@ fn tensor_cores(device: &Device, sizes: &[usize]) -> Result<()> {
         "\nproducts of n x n by tensor cores, TFLOP/s; rows of an odd pitch cannot be read 16 bytes at a time"
     );
     println!(
-        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "n", "f16", "bf16", "A^T", "B^T", "odd"
+        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "n", "f16", "bf16", "128 wide", "256 wide", "A^T", "B^T", "odd"
     );
     for &n in sizes {
         let pitch = n + 1;
@@ -97,6 +97,8 @@ fn tensor_cores(device: &Device, sizes: &[usize]) -> Result<()> {
         let seconds = [
             launch(&stream, &of_f16, args![&f16, &f16, &c16])?,
             launch(&stream, &kernel, args![&a, &b, &c])?,
+            launch(&stream, &kernel.with_tile_columns(128), args![&a, &b, &c])?,
+            launch(&stream, &kernel.with_tile_columns(256), args![&a, &b, &c])?,
             launch(&stream, &kernel.with_transposed(true, false), args![&a, &b, &c])?,
             launch(&stream, &kernel.with_transposed(false, true), args![&a, &b, &c])?,
             launch(&stream, &kernel.with_pitches(pitch, pitch, n), args![&a, &b, &c])?,

@@ -77,7 +77,7 @@ pub enum Error {
     },
     /// A shape that no memory holds.
     #[error(
-        "`{kernel}`: `{operand}` of shape {shape} has more elements than there are addresses; make it smaller"
+        "`{kernel}`: `{operand}` of shape {shape} has more elements than the kernel can count; make it smaller"
     )]
     TooLarge {
         /// The kernel.

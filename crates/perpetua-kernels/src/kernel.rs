@@ -37,11 +37,7 @@ pub trait Kernel {
     /// # Errors
     /// The generation is below what the kernel needs.
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        let verified = self.function().verified(64)?;
-        let rendered = ptx::render(&verified, sm);
-        let rendered =
-            rendered.map_err(|e| perpetua_device::Error::render(perpetua_device::BackendKind::Cuda, e));
-        Ok(rendered.map_err(Error::Device)?.text)
+        ptx_of(self.function(), sm)
     }
 
     /// PTX for `sm_90`, as the CUDA driver takes it. Needs no GPU.
@@ -56,4 +52,13 @@ pub trait Kernel {
         self.ptx_for(90)
             .unwrap_or_else(|error| panic!("`{}` has no PTX: {error}", self.name()))
     }
+}
+
+/// PTX of a kernel function.
+pub(crate) fn ptx_of(function: KernelFn, sm: u32) -> Result<String> {
+    let verified = function.verified(64)?;
+    let rendered = ptx::render(&verified, sm);
+    let rendered =
+        rendered.map_err(|e| perpetua_device::Error::render(perpetua_device::BackendKind::Cuda, e));
+    Ok(rendered.map_err(Error::Device)?.text)
 }

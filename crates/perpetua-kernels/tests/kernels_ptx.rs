@@ -42,10 +42,15 @@ fn products() {
 fn tensor_cores() {
     for transposed in [(false, false), (false, true), (true, false), (true, true)] {
         for element in [Element::F16, Element::Bf16] {
-            for pitch in [512, 509] {
-                let kernel = GemmKernel::tensor_core(512, pitch, pitch).with_element(element);
-                let kernel = kernel.with_transposed(transposed.0, transposed.1);
-                check(&kernel, 168);
+            // Two blocks of 128 x 128 sums have room in a multiprocessor where they read 16 bytes at a time.
+            for (pitch, columns, registers) in
+                [(512, 128, 128), (509, 128, 168), (512, 256, 232), (509, 256, 255)]
+            {
+                let kernel = GemmKernel::tensor_core(512, pitch, pitch)
+                    .with_element(element)
+                    .with_transposed(transposed.0, transposed.1)
+                    .with_tile_columns(columns);
+                check(&kernel, registers);
                 assert!(kernel.emit_ptx().contains("ldmatrix.sync.aligned.m8n8.x4"));
             }
         }

@@ -4,16 +4,22 @@ mod naive;
 mod tensor_core;
 mod tiled;
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, RwLock};
+
 use half::{bf16, f16};
-use perpetua_device::{ArgType, BackendKind, KernelArg, LaunchConfig, Stream};
+use perpetua_device::{ArgType, BackendKind, KernelArg, KernelId, KernelSpec, LaunchConfig, Stream};
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, instance};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, ptx_of};
 use crate::operand::{Operand, check};
 use tensor_core::{Factors, Instance};
+
+/// Most rows or columns of a matrix whose product is computed in tiles.
+const MOST: usize = 1 << 31;
 
 /// How the product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +28,8 @@ enum Schedule {
     Naive,
     /// A block computes a square of this side, through shared memory.
     Tiled(usize),
-    /// A block computes a square by tensor cores.
-    TensorCore,
+    /// A block computes 128 rows of so many columns by tensor cores.
+    TensorCore(usize),
 }
 
 /// `C = alpha op(A) op(B) + beta C` for row-major matrices: `op(A)` is m x k, `op(B)` k x n, C m x n, and `op` is the matrix
@@ -84,7 +90,7 @@ impl GemmKernel {
         GemmKernel::new(Schedule::Tiled(known.unwrap_or(16)), m, n, k)
     }
 
-    /// A block of 256 lanes computes a square of 128 x 128 elements by tensor cores, which multiply
+    /// A block of 256 lanes computes 128 x 128 elements, of large products 128 x 256, by tensor cores, which multiply
     /// [`Element::F16`] (unless [`GemmKernel::with_element`] says otherwise) or [`Element::Bf16`]; [`Element::F32`] they do not, and a
     /// launch says so. Needs a device with [`Capability::Matrices`](perpetua_ir::back::Capability::Matrices).
     ///
@@ -106,7 +112,19 @@ impl GemmKernel {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tensor_core(m: usize, n: usize, k: usize) -> GemmKernel {
-        GemmKernel::new(Schedule::TensorCore, m, n, k).with_element(Element::F16)
+        // With fewer blocks a large GPU would not have one for each multiprocessor.
+        let wide = m.div_ceil(tensor_core::ROWS).saturating_mul(n.div_ceil(256)) >= 96;
+        let columns = if wide { 256 } else { 128 };
+        GemmKernel::new(Schedule::TensorCore(columns), m, n, k).with_element(Element::F16)
+    }
+
+    /// How many columns a block of a product by tensor cores computes: 256, or fewer than that 128. [`GemmKernel::tensor_core`] chooses by the shape.
+    /// Other products stay as they are.
+    pub fn with_tile_columns(mut self, columns: usize) -> GemmKernel {
+        if let Schedule::TensorCore(chosen) = &mut self.schedule {
+            *chosen = if columns >= 256 { 256 } else { 128 };
+        }
+        self
     }
 
     /// Reads A as its transpose, stored k x m, and B as its own, stored n x k.
@@ -134,12 +152,12 @@ impl GemmKernel {
         self
     }
 
-    /// The side of a block's square; `None` for a product without tiles.
+    /// The side of a block's square, or its columns; `None` for a product without tiles.
     pub fn tile(&self) -> Option<usize> {
         match self.schedule {
             Schedule::Naive => None,
             Schedule::Tiled(tile) => Some(tile),
-            Schedule::TensorCore => Some(tensor_core::TILE),
+            Schedule::TensorCore(columns) => Some(columns),
         }
     }
 
@@ -153,6 +171,7 @@ impl GemmKernel {
         Some(Instance {
             factors,
             transposed: self.transposed,
+            wide: self.tile() == Some(256),
             pieces,
         })
     }
@@ -205,12 +224,32 @@ impl GemmKernel {
         let (high, wide) = match self.schedule {
             Schedule::Naive => (16, 16),
             Schedule::Tiled(tile) => (tile, tile),
-            Schedule::TensorCore => (tensor_core::TILE, tensor_core::TILE),
+            Schedule::TensorCore(columns) => (tensor_core::ROWS, columns),
         };
         let blocks = |extent: usize, tile: usize| u32::try_from(extent.div_ceil(tile)).unwrap_or(u32::MAX);
         // Rows along x: a grid has more blocks there.
         LaunchConfig::new((blocks(m, high), blocks(n, wide)), (256, 1))
     }
+}
+
+/// A kernel without fault checks.
+///
+/// # Safety
+/// As [`KernelFn::unchecked`].
+unsafe fn unchecked(function: KernelFn) -> KernelFn {
+    static KNOWN: LazyLock<RwLock<HashMap<KernelId, KernelFn>>> = LazyLock::new(RwLock::default);
+    let known = KNOWN
+        .read()
+        .unwrap_or_else(|e| e.into_inner())
+        .get(&function.id())
+        .copied();
+    known.unwrap_or_else(|| {
+        // SAFETY: the caller's promise.
+        let made = unsafe { function.unchecked() };
+        let mut known = KNOWN.write().unwrap_or_else(|e| e.into_inner());
+        known.insert(function.id(), made);
+        made
+    })
 }
 
 impl Kernel for GemmKernel {
@@ -219,13 +258,14 @@ impl Kernel for GemmKernel {
             Schedule::Naive => instance!(self.element, naive::gemm_naive,),
             Schedule::Tiled(tile) => tiled::function(tile, self.transposed, self.element),
             // Which way A and B are read, a launch decides; `f32` it refuses.
-            Schedule::TensorCore => {
+            Schedule::TensorCore(_) => {
                 let pieces = self.operands()[..2]
                     .iter()
                     .all(|operand| operand.pitch % 8 == 0 && operand.columns % 8 == 0);
                 let instance = self.instance(pieces).unwrap_or(Instance {
                     factors: Factors::F16,
                     transposed: self.transposed,
+                    wide: self.tile() == Some(256),
                     pieces,
                 });
                 instance.function()
@@ -233,9 +273,23 @@ impl Kernel for GemmKernel {
         }
     }
 
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
+        ptx_of(unsafe { unchecked(self.function()) }, sm)
+    }
+
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
         let mut function = self.function();
         let operands = self.operands();
+        // Tiles are counted in 32 bits.
+        let is_long = |operand: &&Operand| operand.rows.max(operand.columns) > MOST;
+        if let (true, Some(operand)) = (self.tile().is_some(), operands.iter().find(is_long)) {
+            return Err(Error::TooLarge {
+                kernel: function.name(),
+                operand: operand.name,
+                shape: operand.to_string(),
+            });
+        }
         check(function.name(), &operands, args)?;
         let [m, n, k] = self.size;
         let [a, b, c] = args else {
@@ -262,12 +316,12 @@ impl Kernel for GemmKernel {
                 ]
                 .to_vec()
             }
-            Schedule::Tiled(_) | Schedule::TensorCore => {
+            Schedule::Tiled(_) | Schedule::TensorCore(_) => {
                 args![m, n, k, pitches[0], pitches[1], pitches[2], self.alpha, self.beta].to_vec()
             }
         };
         let mut factors = [a.clone(), b.clone()];
-        if self.schedule == Schedule::TensorCore {
+        if matches!(self.schedule, Schedule::TensorCore(_)) {
             let pieces = self.pieces(&operands, args);
             let Some(instance) = self.instance(pieces.is_some()) else {
                 return Err(Error::Element {
@@ -277,15 +331,17 @@ impl Kernel for GemmKernel {
                 });
             };
             factors = pieces.unwrap_or(factors);
-            function = match stream.device().backend() {
-                BackendKind::Cpu => instance.function(),
-                // SAFETY: `check` has found that A, B and C have room for their shapes, pieces of 16 bytes are whole, and `config` has the
-                // kernel's block size.
-                _ => unsafe { instance.unchecked() },
-            };
+            function = instance.function();
         }
         all.extend(factors);
         all.push(c.clone());
+        if stream.device().backend() == BackendKind::Cuda {
+            // SAFETY: `check` has found that A, B and C have room for their shapes, of which pieces of 16 bytes are whole, and `config` has the
+            // kernels' block size. They compare rows and columns with the shape before each access. Indices into shared memory and
+            // variables are made of the lane's number and of constants, so that they are the same in every launch: the checked kernels, which the
+            // CPU runs, fault at none of them. Nothing divides by a number that is not a constant, and no enum is loaded.
+            function = unsafe { unchecked(function) };
+        }
         Ok(stream.launch(&function, self.config(), &all)?)
     }
 }

@@ -1,15 +1,13 @@
-//! A square of 128 x 128 a block, by tensor cores: products of 16 x 16 with 16 x 8 elements that the lanes of a subgroup hold together.
+//! 128 x 128 or 128 x 256 sums a block, by tensor cores: products of 16 x 16 with 16 x 8 elements that the lanes of a subgroup hold together.
 //! Must not know which schedule suits a shape.
-
-use std::sync::OnceLock;
 
 use perpetua::prelude::*;
 
 use super::naive::scaled;
 use crate::element::Storage;
 
-/// The side of a block's square.
-pub(super) const TILE: usize = 128;
+/// Rows of a block's sums.
+pub(super) const ROWS: usize = 128;
 
 /// What tensor cores multiply.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +21,8 @@ pub(super) enum Factors {
 pub(super) struct Instance {
     pub(super) factors: Factors,
     pub(super) transposed: [bool; 2],
+    /// Whether a block has 256 columns of sums instead of 128.
+    pub(super) wide: bool,
     /// Whether A and B are read in pieces of 16 bytes, as [`U32x4`].
     pub(super) pieces: bool,
 }
@@ -32,20 +32,19 @@ impl Instance {
     pub(super) fn function(self) -> KernelFn {
         macro_rules! of_source {
             ($factor:ty, $source:ty) => {
-                match self.transposed {
-                    [false, false] => {
-                        gemm_tensor_core::kernel::<$factor, $source, false, false, 128, 5, 32, 17>()
-                    }
-                    [false, true] => {
-                        gemm_tensor_core::kernel::<$factor, $source, false, true, 128, 5, 128, 5>()
-                    }
-                    [true, false] => {
-                        gemm_tensor_core::kernel::<$factor, $source, true, false, 32, 17, 32, 17>()
-                    }
-                    [true, true] => {
-                        gemm_tensor_core::kernel::<$factor, $source, true, true, 32, 17, 128, 5>()
-                    }
+                match (self.wide, self.transposed) {
+                    (false, [false, false]) => of_source!($factor, $source, 2, false, false, 128, 4, 32, 16),
+                    (false, [false, true]) => of_source!($factor, $source, 2, false, true, 128, 4, 128, 4),
+                    (false, [true, false]) => of_source!($factor, $source, 2, true, false, 32, 16, 32, 16),
+                    (false, [true, true]) => of_source!($factor, $source, 2, true, true, 32, 16, 128, 4),
+                    (true, [false, false]) => of_source!($factor, $source, 4, false, false, 128, 4, 32, 32),
+                    (true, [false, true]) => of_source!($factor, $source, 4, false, true, 128, 4, 256, 4),
+                    (true, [true, false]) => of_source!($factor, $source, 4, true, false, 32, 16, 32, 32),
+                    (true, [true, true]) => of_source!($factor, $source, 4, true, true, 32, 16, 256, 4),
                 }
+            };
+            ($($argument:tt),*) => {
+                gemm_tensor_core::kernel::<$($argument),*>()
             };
         }
         match (self.factors, self.pieces) {
@@ -54,31 +53,6 @@ impl Instance {
             (Factors::Bf16, false) => of_source!(bf16, bf16),
             (Factors::Bf16, true) => of_source!(bf16, U32x4),
         }
-    }
-
-    /// The kernel without fault checks, for GPUs.
-    ///
-    /// # Safety
-    /// In every launch A, B and C hold what the shape and the pitches say, and the block size is the kernel's own.
-    pub(super) unsafe fn unchecked(self) -> KernelFn {
-        static KNOWN: [OnceLock<KernelFn>; 16] = [const { OnceLock::new() }; 16];
-        let bits = [
-            self.factors == Factors::Bf16,
-            self.transposed[0],
-            self.transposed[1],
-            self.pieces,
-        ];
-        let number = bits.into_iter().fold(0, |n, bit| 2 * n + usize::from(bit));
-        let make = || {
-            // SAFETY: rows and columns of A, B and C are compared with the shape before each access, and the caller promises that all of
-            // the shape is there. Indices into shared memory and variables are made of the lane's number, which is below 256, and of
-            // constants, so that they are the same in every launch: the checked kernel, which the CPU runs, faults at none of them. Nothing
-            // divides by a number that is not a constant, and no enum is loaded.
-            unsafe { self.function().unchecked() }
-        };
-        KNOWN
-            .get(number)
-            .map_or_else(make, |known| *known.get_or_init(make))
     }
 }
 
@@ -171,8 +145,6 @@ impl Source for bf16 {
 struct Reader {
     /// Where the next ones are.
     at: usize,
-    /// How far they move in a turn.
-    step: usize,
     /// They are inside of the matrix while this is more than what has been multiplied.
     limit: u32,
     /// How many there are, where turns go from row to row.
@@ -184,8 +156,7 @@ struct Reader {
 fn along<S: Source>(i: usize, rows: usize, j: usize, columns: usize, pitch: usize) -> Reader {
     let inside = i < rows && j < columns;
     Reader {
-        at: if inside { (i * pitch + j) / S::unit() } else { 0 },
-        step: if inside { 32 / S::unit() } else { 0 },
+        at: (i * pitch + j) / S::unit(),
         limit: if inside { (columns - j) as u32 } else { 0 },
         width: 0,
     }
@@ -196,8 +167,7 @@ fn along<S: Source>(i: usize, rows: usize, j: usize, columns: usize, pitch: usiz
 fn across<S: Source>(i: usize, rows: usize, j: usize, columns: usize, pitch: usize) -> Reader {
     let inside = i < rows && j < columns;
     Reader {
-        at: if inside { (i * pitch + j) / S::unit() } else { 0 },
-        step: if inside { 32 * pitch / S::unit() } else { 0 },
+        at: (i * pitch + j) / S::unit(),
         limit: if inside { (rows - i) as u32 } else { 0 },
         width: if inside { (columns - j) as u32 } else { 0 },
     }
@@ -214,9 +184,16 @@ fn fetch<S: Source>(x: &[S], reader: Reader, across: bool, from: u32) -> [u32; 4
     }
 }
 
-/// Eight subgroups, two above each other and four side by side; each has 64 x 32 sums. 32 columns of A and rows of B are in shared
-/// memory at the same time, as they lie in memory; while one such part is multiplied, the next is on its way. `ROWS` and `ROOM`: rows of it, and
-/// pieces of 16 bytes that a row has room for, more than are in it so that lanes which read eight rows read from all banks.
+/// What the number of a piece in a row of shared memory is turned by: eight rows of four pieces fill the banks twice over, and longer ones begin in
+/// the same bank each.
+#[device]
+fn turned(row: usize, is_long: bool) -> usize {
+    if is_long { row % 8 } else { row / 2 % 4 }
+}
+
+/// Eight subgroups, two above each other and four side by side; each has 64 x 16 `WIDE` sums. 32 columns of A and rows of B are in shared
+/// memory at the same time, as they lie in memory; while one such part is multiplied, the next is on its way. `ROWS` and `PIECES`: rows of it, and
+/// pieces of 16 bytes in a row. Where a piece lies in its row depends on the row, so that lanes which read eight rows read from all banks.
 #[kernel(block_size = 256, interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -225,12 +202,13 @@ fn fetch<S: Source>(x: &[S], reader: Reader, across: bool, from: u32) -> [u32; 4
 fn gemm_tensor_core<
     T: Factor,
     S: Source,
+    const WIDE: usize,
     const A_T: bool,
     const B_T: bool,
     const A_ROWS: usize,
-    const A_ROOM: usize,
+    const A_PIECES: usize,
     const B_ROWS: usize,
-    const B_ROOM: usize,
+    const B_PIECES: usize,
 >(
     m: usize,
     n: usize,
@@ -244,124 +222,135 @@ fn gemm_tensor_core<
     b: &[S],
     c: &mut [T],
 ) {
-    let left = shared_array::<[[[[u32; 4]; A_ROOM]; A_ROWS]; 2]>();
-    let right = shared_array::<[[[[u32; 4]; B_ROOM]; B_ROWS]; 2]>();
+    let left = shared_array::<[[[[u32; 4]; A_PIECES]; A_ROWS]; 2]>();
+    let right = shared_array::<[[[[u32; 4]; B_PIECES]; B_ROWS]; 2]>();
     let lane = local_id_x() % 256;
     let top = group_id_x() * 128;
-    let first = group_id_y() * 128;
+    let first = group_id_y() * (64 * WIDE);
     // Where this subgroup's sums begin, and the row of an 8 x 8 matrix that this lane brings, and of which of four.
-    let (above, aside) = (lane / 32 % 2 * 64, lane / 64 * 32);
+    let (above, aside) = (lane / 32 % 2 * 64, lane / 64 * (16 * WIDE));
     let (row, part) = (lane % 8, lane / 8 % 4);
-    let mut sums = [[[[0.0f32; 4]; 2]; 2]; 4];
+    let mut sums = [[[[0.0f32; 4]; 2]; WIDE]; 4];
     let none = Reader {
         at: 0,
-        step: 0,
         limit: 0,
         width: 0,
     };
+    // How far readers move in a turn; those outside of the matrix read nothing wherever they are.
+    let a_step = (if A_T { 32 * a_pitch } else { 32 }) / S::unit();
+    let b_step = (if B_T { 32 } else { 32 * b_pitch }) / S::unit();
     let mut a_reader = [none; 2];
-    let mut b_reader = [none; 2];
+    let mut b_reader = [none; WIDE];
     let mut a_next = [[0u32; 4]; 2];
-    let mut b_next = [[0u32; 4]; 2];
+    let mut b_next = [[0u32; 4]; WIDE];
     for i in 0..2 {
         let at = i * 256 + lane;
+        let (x, y) = (at % A_PIECES, at / A_PIECES);
         a_reader[i] = if A_T {
-            across::<S>(at / 16, k, top + at % 16 * 8, m, a_pitch)
+            across::<S>(y, k, top + x * 8, m, a_pitch)
         } else {
-            along::<S>(top + at / 4, m, at % 4 * 8, k, a_pitch)
-        };
-        b_reader[i] = if B_T {
-            along::<S>(first + at / 4, n, at % 4 * 8, k, b_pitch)
-        } else {
-            across::<S>(at / 16, k, first + at % 16 * 8, n, b_pitch)
+            along::<S>(top + y, m, x * 8, k, a_pitch)
         };
         a_next[i] = fetch::<S>(a, a_reader[i], A_T, 0);
+    }
+    for i in 0..WIDE {
+        let at = i * 256 + lane;
+        let (x, y) = (at % B_PIECES, at / B_PIECES);
+        b_reader[i] = if B_T {
+            along::<S>(first + y, n, x * 8, k, b_pitch)
+        } else {
+            across::<S>(y, k, first + x * 8, n, b_pitch)
+        };
         b_next[i] = fetch::<S>(b, b_reader[i], !B_T, 0);
     }
     let depth = k as u32;
     let mut stage = 0;
     let mut from = 0;
     for i in 0..2 {
-        let at = i * 256 + lane;
-        if A_T {
-            left[stage][at / 16][at % 16] = a_next[i];
-        } else {
-            left[stage][at / 4][at % 4] = a_next[i];
-        }
-        if B_T {
-            right[stage][at / 4][at % 4] = b_next[i];
-        } else {
-            right[stage][at / 16][at % 16] = b_next[i];
-        }
+        let (x, y) = ((i * 256 + lane) % A_PIECES, (i * 256 + lane) / A_PIECES);
+        left[stage][y][x ^ turned(y, A_T)] = a_next[i];
+    }
+    for i in 0..WIDE {
+        let (x, y) = ((i * 256 + lane) % B_PIECES, (i * 256 + lane) / B_PIECES);
+        right[stage][y][x ^ turned(y, !B_T)] = b_next[i];
     }
     while from < depth {
         from += 32;
         for i in 0..2 {
-            a_reader[i].at += a_reader[i].step;
-            b_reader[i].at += b_reader[i].step;
+            a_reader[i].at += a_step;
             a_next[i] = fetch::<S>(a, a_reader[i], A_T, from);
+        }
+        for i in 0..WIDE {
+            b_reader[i].at += b_step;
             b_next[i] = fetch::<S>(b, b_reader[i], !B_T, from);
         }
         // What has been stored can be read; and what was read before may be overwritten. The loads above are under way meanwhile: behind the
         // barrier compilers would put them last.
         sync_threads();
-        let mut l = [[[0u32; 4]; 4]; 2];
-        let mut r = [[[0u32; 4]; 2]; 2];
+        let mut l = [[0u32; 4]; 4];
+        let mut r = [[0u32; 4]; WIDE];
         for step in 0..2 {
             for i in 0..4 {
-                l[step][i] = if A_T {
-                    let brought = left[stage][step * 16 + part / 2 * 8 + row][above / 8 + i * 2 + part % 2];
+                l[i] = if A_T {
+                    let piece = (above / 8 + i * 2 + part % 2) ^ turned(row, A_T);
+                    let brought = left[stage][step * 16 + part / 2 * 8 + row][piece];
                     matrix_columns(brought)
                 } else {
-                    let brought = left[stage][above + i * 16 + part % 2 * 8 + row][step * 2 + part / 2];
+                    let piece = (step * 2 + part / 2) ^ turned(row, A_T);
+                    let brought = left[stage][above + i * 16 + part % 2 * 8 + row][piece];
                     matrix_rows(brought)
                 };
             }
-            for j in 0..2 {
-                r[step][j] = if B_T {
-                    let brought = right[stage][aside + j * 16 + part / 2 * 8 + row][step * 2 + part % 2];
+            for j in 0..WIDE {
+                r[j] = if B_T {
+                    let piece = (step * 2 + part % 2) ^ turned(row, !B_T);
+                    let brought = right[stage][aside + j * 16 + part / 2 * 8 + row][piece];
                     matrix_rows(brought)
                 } else {
-                    let brought = right[stage][step * 16 + part % 2 * 8 + row][aside / 8 + j * 2 + part / 2];
+                    let piece = (aside / 8 + j * 2 + part / 2) ^ turned(row, !B_T);
+                    let brought = right[stage][step * 16 + part % 2 * 8 + row][piece];
                     matrix_columns(brought)
                 };
             }
             for i in 0..4 {
-                for j in 0..2 {
-                    let [near, near_below, far, far_below] = r[step][j];
-                    sums[i][j][0] = T::multiply(l[step][i], [near, near_below], sums[i][j][0]);
-                    sums[i][j][1] = T::multiply(l[step][i], [far, far_below], sums[i][j][1]);
+                for j in 0..WIDE {
+                    let [near, near_below, far, far_below] = r[j];
+                    sums[i][j][0] = T::multiply(l[i], [near, near_below], sums[i][j][0]);
+                    sums[i][j][1] = T::multiply(l[i], [far, far_below], sums[i][j][1]);
                 }
             }
         }
         stage = 1 - stage;
         for i in 0..2 {
-            let at = i * 256 + lane;
-            if A_T {
-                left[stage][at / 16][at % 16] = a_next[i];
-            } else {
-                left[stage][at / 4][at % 4] = a_next[i];
-            }
-            if B_T {
-                right[stage][at / 4][at % 4] = b_next[i];
-            } else {
-                right[stage][at / 16][at % 16] = b_next[i];
-            }
+            let (x, y) = ((i * 256 + lane) % A_PIECES, (i * 256 + lane) / A_PIECES);
+            left[stage][y][x ^ turned(y, A_T)] = a_next[i];
+        }
+        for i in 0..WIDE {
+            let (x, y) = ((i * 256 + lane) % B_PIECES, (i * 256 + lane) / B_PIECES);
+            right[stage][y][x ^ turned(y, !B_T)] = b_next[i];
         }
     }
+    // This lane's first sum, and how many rows and columns of C there are from it on.
+    let (down, over) = (top + above + lane % 32 / 4, first + aside + lane % 4 * 2);
+    let rows = if down < m { (m - down) as u32 } else { 0 };
+    let columns = if over < n { (n - over) as u32 } else { 0 };
+    let mut line = down * c_pitch + over;
     for i in 0..4 {
-        for j in 0..2 {
+        let below = line + 8 * c_pitch;
+        for j in 0..WIDE {
             for side in 0..2 {
                 for p in 0..4 {
-                    let i_row = top + above + i * 16 + p / 2 * 8 + lane % 32 / 4;
-                    let column = first + aside + j * 16 + side * 8 + lane % 4 * 2 + p % 2;
-                    if i_row < m && column < n {
-                        let at = i_row * c_pitch + column;
+                    let y = i as u32 * 16 + p as u32 / 2 * 8;
+                    let x = j as u32 * 16 + side as u32 * 8 + p as u32 % 2;
+                    if y < rows && x < columns {
+                        let start = if p < 2 { line } else { below };
+                        let at = start + (j * 16 + side * 8 + p % 2);
                         let before = if beta == 0.0 { None } else { Some(c[at].wide()) };
                         c[at] = T::narrow(scaled(sums[i][j][side][p], before, alpha, beta));
                     }
                 }
             }
         }
+        line += 16 * c_pitch;
     }
 }

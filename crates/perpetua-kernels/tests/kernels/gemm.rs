@@ -22,7 +22,9 @@ pub(crate) fn tiled(case: &mut Case) -> Result<(), Failed> {
 }
 
 pub(crate) fn tensor_core(case: &mut Case) -> Result<(), Failed> {
-    let kernel = |_: &mut Case, [m, n, k]: [usize; 3]| GemmKernel::tensor_core(m, n, k);
+    let kernel = |case: &mut Case, [m, n, k]: [usize; 3]| {
+        GemmKernel::tensor_core(m, n, k).with_tile_columns(case.one_of(&[128, 256]))
+    };
     if !case.device.info().capabilities.contains(&Capability::Matrices) {
         let x = case.device.zeros::<f16>(64)?;
         let refused =
@@ -140,6 +142,16 @@ pub(crate) fn errors(case: &mut Case) -> Result<(), Failed> {
         &product.with_pitches(4, 4, 4),
         args![&buffer, &buffer, &buffer],
         "`gemm_tiled`: rows of `A` have 5 elements, but lie 4 apart; the pitch must be at least 5",
+    )?;
+    check(
+        &GemmKernel::tensor_core(1, 2, 3).with_element(perpetua_kernels::Element::F32),
+        args![&buffer, &buffer, &buffer],
+        "`gemm_tensor_core` does not compute with F32, but with F16 and Bf16; choose one of them, or another kernel",
+    )?;
+    check(
+        &GemmKernel::tiled(1, 1, (1 << 31) + 1, 64),
+        args![&buffer, &buffer, &buffer],
+        "`gemm_tiled`: `A` of shape [1, 2147483649] has more elements than the kernel can count; make it smaller",
     )?;
     check(
         &SoftmaxKernel::new(2, 3),

@@ -3,14 +3,25 @@
 use half::{bf16, f16};
 
 use super::super::mask;
-use super::subgroup::Lanes;
 use crate::ir::{MatrixElement, MatrixOp};
 use crate::ops::eval::{self, Line};
+
+/// Lanes of a block that meet for an exchange.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Lanes<'a> {
+    /// How many a subgroup has.
+    pub(in super::super) of_subgroup: usize,
+    /// How many the block has.
+    pub(in super::super) all: usize,
+    /// Those that are there.
+    pub(in super::super) active: &'a [u64],
+}
 
 /// Lanes that hold a matrix together.
 const LANES: usize = 32;
 
-/// As [`exchange`](super::subgroup::exchange). What lanes bring that are not there is zero.
+/// Calls `put` with what each active lane gets: word of the result, lane and bits. `operands` are the words that lanes bring; what lanes bring that
+/// are not there is zero.
 pub(super) fn exchange(
     here: Lanes<'_>,
     op: MatrixOp,

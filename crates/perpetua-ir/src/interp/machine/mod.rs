@@ -23,7 +23,8 @@ use std::sync::Arc;
 #[cfg(machine_code)]
 pub(super) use atomic::perform_access;
 #[cfg(machine_code)]
-pub(super) use subgroup::{Lanes, exchange};
+pub(super) use matrix::Lanes;
+pub(super) use subgroup::exchange;
 
 use super::error::InterpError;
 use super::launch::{Launch, Shape};

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::super::mask;
 use super::super::program::Reg;
-use super::{Machine, matrix};
+use super::Machine;
+use super::matrix::{self, Lanes};
 use crate::ir::{DeviceOp, ReduceOp, Scalar, SubgroupOp};
 use crate::ops::Gives;
 use crate::ops::eval::{self, Line, combine, reduce_identity};
@@ -50,17 +51,6 @@ impl Group<'_> {
         let first = values.next().unwrap_or_default();
         values.fold(first, |sum, v| combine(op.binary(), s, sum, v))
     }
-}
-
-/// Lanes of a block that meet for an exchange.
-#[derive(Clone, Copy)]
-pub(in super::super) struct Lanes<'a> {
-    /// How many a subgroup has.
-    pub(in super::super) of_subgroup: usize,
-    /// How many the block has.
-    pub(in super::super) all: usize,
-    /// Those that are there.
-    pub(in super::super) active: &'a [u64],
 }
 
 /// Calls `put` with what each active lane gets: for each word of the result (a ballot has four), lane and bits. `operands` are the scalars
