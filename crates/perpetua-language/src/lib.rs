@@ -50,8 +50,7 @@ pub use perpetua_ir::front::rust::{Edge, GpuType, StencilConfig};
 /// - `contract`: multiplications and additions may be fused.
 /// - `tile = (16, 16)`, `halo = 1`, `edge = clamp`: how a stencil runs, see `StencilConfig`. Edges are `interior`,
 ///   `clamp`, `wrap` and `constant(0.0)`.
-/// - `interpret`: the kernel gets no native body; the CPU runs it as machine code, or in the interpreter. Machine code has lanes side by side
-///   also where each of them loops, and is many times faster there.
+/// - `interpret`: the kernel gets no native body; the CPU runs it as machine code, or in the interpreter.
 /// - `crate = path`: where the facade is, if not `::perpetua`.
 pub use perpetua_macros::kernel;
 

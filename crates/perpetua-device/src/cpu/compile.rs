@@ -1,8 +1,10 @@
-//! The CPU backend's compiler: takes the native body where there is one, and prepares machine code or the interpreter for the rest.
+//! The CPU backend's compiler: takes the native body where there is one and it is the faster way, and prepares machine code or the interpreter for
+//! the rest.
 
 use std::any::Any;
 use std::sync::Arc;
 
+use perpetua_ir::pass::has_open_loop;
 use perpetua_ir::verify::Verified;
 
 use super::device::Shared;
@@ -33,6 +35,15 @@ pub(super) fn compile(
         }
     };
     let native = native.filter(|_| !(options.interpret && verified.is_some()));
+    // rustc makes vectors along innermost loops, machine code across lanes: where lanes loop for long, a native body is scalar.
+    if let (KernelSource::Spec(_), Some(_), Some(verified)) = (source, &native, &verified)
+        && has_open_loop(verified.kernel())
+    {
+        let code = CpuFunction::new(Arc::clone(shared), None, Some(Arc::clone(verified)), false)?;
+        if code.has_code() {
+            return Ok(Arc::new(CpuModule(code)));
+        }
+    }
     let function = CpuFunction::new(Arc::clone(shared), native, verified, options.interpret)?;
     Ok(Arc::new(CpuModule(function)))
 }

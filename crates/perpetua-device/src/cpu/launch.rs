@@ -106,7 +106,7 @@ impl CpuFunction {
 
 impl CpuFunction {
     /// Whether what is not native runs as machine code.
-    fn has_code(&self) -> bool {
+    pub(super) fn has_code(&self) -> bool {
         let made = self.0.interpreter.get().and_then(|made| made.as_ref().ok());
         made.is_some_and(Interpreter::has_code)
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use perpetua::device::native::{NativeArg, NativeLaunch};
-use perpetua::device::{BackendKind, Buffer, Device, Error, KernelSpec};
+use perpetua::device::{BackendKind, Buffer, CompileOptions, Device, Error, KernelSource, KernelSpec};
 use perpetua::prelude::*;
 
 /// A buffer's content or a value, before and after a launch.
@@ -77,7 +77,11 @@ impl<T: GpuType> Uploaded for V<T> {
 /// What a launch left: the buffers' bytes, and the fault's text.
 type Outcome = (Vec<Vec<u8>>, Option<Error>);
 
-fn run(device: &Device, kernel: KernelFn, config: LaunchConfig, args: &[&dyn Argument]) -> Outcome {
+fn run(device: &Device, source: &KernelSource<'_>, config: LaunchConfig, args: &[&dyn Argument]) -> Outcome {
+    let kernel = device
+        .compile(source, &CompileOptions::default())
+        .and_then(|module| module.only())
+        .unwrap_or_else(|e| panic!("{e}"));
     let uploaded: Vec<_> = args.iter().map(|arg| arg.upload(device)).collect();
     let list: Vec<_> = uploaded.iter().map(|arg| arg.arg()).collect();
     if let Err(error) = device.launch(&kernel, config, &list) {
@@ -144,8 +148,15 @@ fn compare(
     let name = kernel.name();
     proves(kernel, config, args, proven);
     let device = Device::new(BackendKind::Cpu, 0).unwrap_or_else(|e| panic!("{e}"));
-    let (bytes, fault) = run(&device, kernel, config, args);
-    let (expected, expected_fault) = run(&device, kernel.interpreted(), config, args);
+    let (native, verified) = (kernel.native(), kernel.verified(usize::BITS).unwrap());
+    let source = match &native {
+        // Its native body, also where the device would take machine code.
+        Some(native) => KernelSource::Native(native, Some(&verified)),
+        None => KernelSource::Spec(&kernel),
+    };
+    let (bytes, fault) = run(&device, &source, config, args);
+    let source = KernelSource::Spec(&kernel.interpreted());
+    let (expected, expected_fault) = run(&device, &source, config, args);
     match (&fault, &expected_fault) {
         (None, None) | (Some(Error::Fault(_)), Some(Error::Fault(_))) => {}
         other => panic!("`{name}`: natively and interpreted {other:?}"),

@@ -10,6 +10,7 @@ mod evaluation;
 mod faults;
 mod harness;
 mod indices;
+mod loops;
 mod names;
 mod overlaps;
 mod structs;
