@@ -57,8 +57,6 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
   refused, as are types that the device lacks. There is no `fence_block`, `fence_device` or `fence_system`. `bar` orders a block's memory, and the end of a
   launch that of the device. Some drivers also end loops early: Mesa's llvmpipe lets a lane's loops take 65,535 turns together in a launch, those of `copy`,
   `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there.
-- **Known to be wrong**: on Mesa's llvmpipe nothing happens behind about the 78th memory access on a way through a program that needs a check of its bounds, and nobody is told. Loops
-  count once. GPUs and the CPU are right; run long straight programs there.
 - `min` and `max` give the other operand where one is NaN, so `relu` and `hard_sigmoid` of NaN are 0, and `clamp` gives its lower bound.
 - The activations are the formulas in the table, instruction by instruction: `silu` and `gelu` of -inf are NaN, as is `softsign` of an infinity.
 - f16 and bf16 are computed in f32 and rounded after each instruction.

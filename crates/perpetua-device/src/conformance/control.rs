@@ -86,8 +86,13 @@ const KINDS: [(FaultKind, &str); 6] = [
 pub(super) fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for kernel in KERNELS {
-        cells.push(Cell::new(format!("control/{kernel}"), move |d| agrees(d, kernel)));
+        cells.push(Cell::new(format!("control/{kernel}"), move |d| {
+            agrees(d, PROGRAMS, kernel)
+        }));
     }
+    cells.push(Cell::new("control/many checks".to_owned(), |d| {
+        agrees(d, &many_checks(), "many_checks")
+    }));
     for (kind, expression) in KINDS {
         for place in PLACES {
             let name = format!("control/{} in {place}", kind.name());
@@ -115,8 +120,18 @@ pub(super) fn kernel(device: &Device, text: &str, file: &str, name: &str) -> Res
     lower(&found.function, &how).map_err(|e| wrong(e.to_string()))
 }
 
-fn agrees(device: &Device, name: &str) -> Check {
-    let kernel = kernel(device, PROGRAMS, "control.rs", name)?;
+// Straight code with more accesses to check than any program of these cells.
+fn many_checks() -> String {
+    let accesses: String = (0..200)
+        .map(|k| format!("    sum = sum.wrapping_mul(5) ^ x[((sum ^ {k}) % 191) as usize];\n"))
+        .collect();
+    format!(
+        "#[kernel]\nfn many_checks(x: &[u32], y: &mut [u32]) {{\n    let i = global_id_x();\n    let mut sum = x[i];\n{accesses}    y[i] = sum;\n}}\n"
+    )
+}
+
+fn agrees(device: &Device, text: &str, name: &str) -> Check {
+    let kernel = kernel(device, text, "control.rs", name)?;
     for round in 0..ROUNDS {
         let mut random = Random::new(round);
         let args = kernel.params.iter().map(|param| match &param.kind {

@@ -24,7 +24,7 @@ use super::c_like::{Expr, Module, Names, Needs, body_text, prepare, wrapped};
 use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
 use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::ops::TernaryOp;
-use crate::pass::Operation;
+use crate::pass::{Operation, returns_apart};
 use crate::verify::{Verified, require};
 use dialect::Wgsl;
 pub(super) use dialect::native;
@@ -57,7 +57,11 @@ pub(super) fn render(
     require(verified, capabilities, "WGSL")?;
     let in_kernels =
         |operation: &Operation| exact_fma || !matches!(operation, Operation::Ternary(TernaryOp::Fma, _));
-    let prepared = prepare(verified, (&in_kernels, &native), true);
+    let mut prepared = prepare(verified, (&in_kernels, &native), true);
+    for function in &mut prepared.kernel.functions {
+        returns_apart(&mut function.body);
+    }
+    returns_apart(&mut prepared.kernel.body);
     let kernel = &prepared.kernel;
     let m = Module::new(&prepared, "WGSL".into(), Names::marked());
     let fields = args_fields(&m);
