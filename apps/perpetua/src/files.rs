@@ -311,7 +311,7 @@ pub(crate) fn check_kind(option: &str, path: &Path, own: &str) -> Result<(), Fai
         "{option} {}: what is written is {}: name it {}",
         say::file(path),
         own.to_uppercase(),
-        say::file(&path.with_extension(own))
+        say::file(path.with_extension(own))
     )
     .into())
 }

@@ -1,7 +1,7 @@
 //! Files of tensors: what is written is read; what is broken is an error, wherever it breaks.
 
 // Tests may unwrap: a failed expectation is the report.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 

@@ -185,8 +185,7 @@ fn a_compiled_function_is_recorded_once_and_has_the_same_bits() {
     let refused = |function: fn(&[Tensor]) -> perpetua_tensor::Result<Vec<Tensor>>, expect: &str| {
         let error = perpetua_tensor::compile(function)
             .call(&[&x])
-            .err()
-            .expect(expect)
+            .expect_err(expect)
             .to_string();
         assert!(error.contains(expect), "{error}");
     };

@@ -90,7 +90,7 @@ fn check(name: &str, device: &Device, at: &[f64], f: impl Fn(&Tensor) -> Tensor)
         );
     }
     if exact && device.backend() == BackendKind::Cpu {
-        transformed(name, device, at, &found, &total, &f);
+        transformed(name, device, at, &found, total, &f);
     }
 }
 

@@ -195,13 +195,13 @@ fn gemm_tiled<
             } else {
                 (at / DEPTH % tile, at % DEPTH)
             };
-            left[stage][depth][row / WIDTH ^ depth % 8][row % WIDTH] = a_next[i];
+            left[stage][depth][(row / WIDTH) ^ (depth % 8)][row % WIDTH] = a_next[i];
             let (column, depth) = if B_T {
                 (at / DEPTH % tile, at % DEPTH)
             } else {
                 (at % tile, at / tile % DEPTH)
             };
-            right[stage][depth][column / WIDTH ^ depth % 8][column % WIDTH] = b_next[i];
+            right[stage][depth][(column / WIDTH) ^ (depth % 8)][column % WIDTH] = b_next[i];
         }
         from += DEPTH as u32;
         a_at += a_reader.step;
@@ -216,8 +216,8 @@ fn gemm_tiled<
             let mut l = [[0.0f32; WIDTH]; RUNS];
             let mut r = [[0.0f32; WIDTH]; RUNS];
             for run in 0..RUNS {
-                l[run] = left[stage][depth][(run * 16 + y) ^ depth % 8];
-                r[run] = right[stage][depth][(run * 16 + x) ^ depth % 8];
+                l[run] = left[stage][depth][(run * 16 + y) ^ (depth % 8)];
+                r[run] = right[stage][depth][(run * 16 + x) ^ (depth % 8)];
             }
             for i in 0..RUNS {
                 for j in 0..RUNS {

@@ -148,7 +148,10 @@ fn compare(
     let name = kernel.name();
     proves(kernel, config, args, proven);
     let device = Device::new(BackendKind::Cpu, 0).unwrap_or_else(|e| panic!("{e}"));
-    let (native, verified) = (kernel.native(), kernel.verified(usize::BITS).unwrap());
+    let verified = kernel
+        .verified(usize::BITS)
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    let native = kernel.native();
     let source = match &native {
         // Its native body, also where the device would take machine code.
         Some(native) => KernelSource::Native(native, Some(&verified)),

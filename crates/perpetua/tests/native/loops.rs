@@ -1,5 +1,10 @@
 //! Which kernels have loops that nobody knows the turns of: those run as machine code, where lanes loop side by side.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "kernels are written as users write them"
+)]
+
 use perpetua::device::KernelSpec;
 use perpetua::prelude::*;
 use perpetua_ir::pass::has_open_loop;

@@ -63,16 +63,14 @@ fn half_of(word: u32, which: usize) -> u32 {
 /// Four matrices of 8 x 8, of which lanes bring rows.
 fn redistributed(transposed: bool, word: impl Fn(usize, usize) -> u32) -> [[u32; 4]; LANES] {
     let mut results = [[0; 4]; LANES];
-    for matrix in 0..4 {
-        for row in 0..8 {
-            for column in 0..8 {
-                let element = half_of(word(column / 2, 8 * matrix + row), column % 2);
-                let (lane, which) = match transposed {
-                    true => holder(column, row),
-                    false => holder(row, column),
-                };
-                results[lane][matrix] |= element << (16 * which);
-            }
+    for (row, column) in (0..8).flat_map(|row| (0..8).map(move |column| (row, column))) {
+        let (lane, which) = match transposed {
+            true => holder(column, row),
+            false => holder(row, column),
+        };
+        for (matrix, result) in results[lane].iter_mut().enumerate() {
+            let element = half_of(word(column / 2, 8 * matrix + row), column % 2);
+            *result |= element << (16 * which);
         }
     }
     results
