@@ -1,4 +1,4 @@
-//! A hundred clients, of which forty are hostile, for twenty seconds or `PERPETUA_SOAK_SECONDS`: each job of a good client is answered,
+//! A hundred clients, of which forty are hostile, for a minute or `PERPETUA_SOAK_SECONDS`: each job of a good client is answered,
 //! with its own numbers. `PERPETUA_SOAK_BACKEND` names where the programs run (`cpu`).
 
 use std::io::Write;
@@ -28,7 +28,7 @@ fn variable(name: &str, default: &str) -> String {
 
 #[test]
 fn soak() {
-    let seconds: u64 = variable("PERPETUA_SOAK_SECONDS", "20").parse().unwrap();
+    let seconds: u64 = variable("PERPETUA_SOAK_SECONDS", "60").parse().unwrap();
     let backend = variable("PERPETUA_SOAK_BACKEND", "cpu");
     let folder = tempfile::tempdir().unwrap();
     let address = format!("unix:{}/p.sock", folder.path().display());
