@@ -1,6 +1,7 @@
 //! Passes: from kernel to kernel. Each keeps the meaning and makes one thing explicit that a renderer would
 //! otherwise have to know. And [`footprint`], which finds out what a kernel accesses.
 
+#[cfg(feature = "wgsl")]
 mod apart;
 pub mod checks;
 mod cut;
@@ -15,6 +16,7 @@ mod turns;
 mod unroll;
 mod wide;
 
+#[cfg(feature = "wgsl")]
 pub(crate) use apart::returns_apart;
 pub use cut::tell_cut_loops;
 pub use expand::*;
