@@ -386,7 +386,8 @@ fn a_checkpoint_goes_on_to_the_bit_or_is_refused() -> Result<()> {
         refused(&mut second, &flipped, "damaged");
         refused(&mut second, &bytes[..bytes.len() - 9], "damaged");
         refused(&mut second, &[7; 100], "is no checkpoint");
-        refused(&mut second, &[], "too short");
+        refused(&mut second, &[], "is no checkpoint");
+        refused(&mut second, &bytes[..10], "ends too early");
         let mut other = Simulation::with_storage(&cpu(), busy([64, 48, 1]), storage)?;
         refused(&mut other, &bytes, "another scene");
         second.restore(&bytes)?;
