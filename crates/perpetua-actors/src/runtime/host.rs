@@ -222,11 +222,11 @@ impl Host {
             DeadReason::ShutDown => ActorError::ShutDown,
             _ => ActorError::Terminated { actor },
         };
-        self.bury(packet, reason, error);
+        self.bury(packet, reason, error, || {});
     }
 
-    // Makes a packet a dead letter, and tells whoever asked.
-    fn bury(&self, packet: &Packet, reason: DeadReason, error: ActorError) {
+    // Makes a packet a dead letter, does what is to be seen with it, and tells whoever asked.
+    fn bury(&self, packet: &Packet, reason: DeadReason, error: ActorError, then: impl FnOnce()) {
         let head = &packet.header;
         tracing::debug!(%reason, to = head.destination, "dead letter");
         // First, so that it is there when who asked looks for it.
@@ -235,6 +235,7 @@ impl Host {
         if head.kind != Kind::Publish {
             self.note(ActorId(head.destination), Traced::Dead { message, reason });
         }
+        then();
         if head.kind == Kind::Ask && head.sender == ActorId::HOST {
             // Where nobody waits any more, the dead letter still tells.
             let actor = ActorId(head.destination);
@@ -242,14 +243,25 @@ impl Host {
         }
     }
 
-    /// The actor's handler faulted: on this packet, where it is not delivered again.
-    pub(crate) fn faulted(&self, group: &Arc<Group>, actor: ActorId, letter: Option<&Packet>, fault: String) {
+    /// The actor's handler faulted: on this packet, where it is not delivered again. `stop` makes the actor a faulted one: whoever sees
+    /// that finds the fault and the dead letter, and whoever is told of the fault sees that.
+    pub(crate) fn faulted(
+        &self,
+        group: &Arc<Group>,
+        actor: ActorId,
+        letter: Option<&Packet>,
+        fault: String,
+        stop: impl FnOnce(),
+    ) {
         let name = group.title(actor);
         tracing::error!(actor = %name, %fault, "the handler faulted");
         self.note_fault(actor, fault.clone());
-        if let Some(packet) = letter {
-            let error = ActorError::Faulted { actor: name, fault };
-            self.bury(packet, DeadReason::Faulted, error);
+        match letter {
+            Some(packet) => {
+                let error = ActorError::Faulted { actor: name, fault };
+                self.bury(packet, DeadReason::Faulted, error, stop);
+            }
+            None => stop(),
         }
         self.timer
             .add(self.time.now(), Job::Faulted(Arc::clone(group), actor));

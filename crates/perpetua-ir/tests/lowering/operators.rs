@@ -83,3 +83,35 @@ fn every_row_can_be_written() {
         );
     }
 }
+
+/// A block's own `Output` is meant, and a parameter's that of its bound, whatever else the type has.
+#[test]
+fn outputs_of_several_traits_are_told_apart() {
+    let plain = "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct V { a: [f32; 2] }
+        #[device] impl Index<usize> for V { type Output = f32; fn index(&self, i: usize) -> &f32 { &self.a[i] } }
+        #[device] impl Add for V {
+            type Output = V;
+            fn add(self, o: V) -> Self::Output { V { a: [self.a[0] + o.a[0], self.a[1] + o.a[1]] } }
+        }
+        #[device] fn twice<T: Copy + Add<Output = T>>(x: T) -> T::Output { x + x }
+        #[kernel] fn k(x: &mut [f32]) { let v = V { a: [x[0], x[1]] }; let w = twice(v) + v; x[0] = w[1]; }";
+    let generic = plain
+        .replace("struct V ", "struct V<const N: usize> ")
+        .replace("f32; 2", "f32; N")
+        .replace("impl ", "impl<const N: usize> ")
+        .replace("for V", "for V<N>")
+        .replace("= V;", "= V<N>;")
+        .replace("o: V)", "o: V<N>)")
+        .replace(
+            "V { a: [self.a[0] + o.a[0], self.a[1] + o.a[1]] }",
+            "let mut sum = self; for i in 0..N { sum.a[i] += o.a[i]; } sum",
+        );
+    for text in [plain, &generic] {
+        lowered(text, "k", &Instantiation::default()).unwrap();
+    }
+    let open = plain.replace("T: Copy + Add<Output = T>", "T: Copy");
+    assert_eq!(
+        lowered(&open, "k", &Instantiation::default()).unwrap_err(),
+        "program.rs:7: `V::Output` may be several types: name the trait: `<V as Trait>::Output`"
+    );
+}

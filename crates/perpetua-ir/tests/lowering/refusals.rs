@@ -344,7 +344,7 @@ fn calls_must_end() {
 }
 
 #[test]
-fn structs_with_usize_have_no_narrow_layout() {
+fn structs_with_usize_have_no_narrow_layout_in_buffers() {
     let text = "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { n: usize } #[kernel] fn k(s: &mut [S]) { s[0].n = 1; }";
     let narrow = Instantiation {
         pointer_width: 32,
@@ -355,6 +355,12 @@ fn structs_with_usize_have_no_narrow_layout() {
         lowered(text, "k", &narrow).map_err(|e| e.to_string()),
         Err("program.rs:1: the field `n` of `S` holds `usize` or `isize`, whose size differs between host and device: use u32 or u64".into())
     );
+    // In a kernel's own variables, also inside others.
+    let own = "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct S { n: usize } #[derive(Clone, Copy, GpuType)] #[repr(C)] struct T { s: S, x: f32 } \
+               #[kernel] fn k(x: &mut [f32]) { let t = T { s: S { n: x.len() }, x: 1.0 }; x[0] = t.s.n as f32 + t.x; }";
+    for how in [Instantiation::default(), narrow] {
+        assert!(lowered(own, "k", &how).is_ok());
+    }
 }
 
 #[test]

@@ -112,12 +112,18 @@ impl Reader {
 
     /// The type and the member of `f32::MAX`, `half::f16::ZERO`, `T::BITS`, `T::Output::ZERO` and `std::f32::consts::PI`; in
     /// default methods of `Self::ZERO`, too.
-    pub(super) fn type_member(&self, path: &syn::Path) -> Option<TypeMember> {
+    pub(super) fn type_member(&mut self, path: &syn::Path) -> Option<TypeMember> {
         let names = segment_names(path);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         if path.segments.iter().any(|segment| !segment.arguments.is_empty()) {
             return None;
         }
+        if let [_, _, name] = &names[..]
+            && let Some(ty) = self.own_type(&names)
+        {
+            let (via, name) = (None, name.clone());
+            return Some(TypeMember { ty, via, name });
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (ty, name) = match names[..] {
             ["std" | "core", ty @ ("f32" | "f64"), "consts", name] => (ty, name),
             [ty, name] | ["half", ty @ ("f16" | "bf16"), name] => (ty, name),

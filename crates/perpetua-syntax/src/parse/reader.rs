@@ -31,6 +31,8 @@ pub(super) struct Reader {
     pub(super) generics: Vec<Generic>,
     /// Whether `Self` is not known before the lowering: in a trait's default method.
     pub(super) any_self: bool,
+    /// The types that the block of the function which is read has: what `Self::Output` is there, whatever other traits have.
+    pub(super) own_types: HashMap<String, syn::Type>,
     /// The name of the function that is read, where it is no method.
     pub(super) function: Option<String>,
     /// The name of the method that is read, where it is a type's own.

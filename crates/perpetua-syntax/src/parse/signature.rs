@@ -146,6 +146,14 @@ impl Reader {
 
     /// What `Self` is and how many parameters it brings, where it has any.
     pub(super) fn read_own(&mut self, belongs: &Belongs<'_>) -> Option<Own> {
+        if let Belongs::Block(block) = belongs {
+            self.own_types = (block.items.iter())
+                .filter_map(|item| match item {
+                    syn::ImplItem::Type(item) => Some((name_of(&item.ident), item.ty.clone())),
+                    _ => None,
+                })
+                .collect();
+        }
         let ty = match belongs {
             Belongs::Block(block) if is_generic_block(block) => {
                 self.read_generics(&block.generics);

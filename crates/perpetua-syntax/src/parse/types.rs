@@ -101,15 +101,32 @@ impl Reader {
         }
     }
 
+    /// What `Self::Output` is where the block that is read says it.
+    pub(super) fn own_type(&mut self, names: &[String]) -> Option<Type> {
+        let ["Self", name] = [names.first()?.as_str(), names.get(1)?.as_str()] else {
+            return None;
+        };
+        // Out of reach meanwhile, so that a type that is itself ends.
+        let (name, ty) = self.own_types.remove_entry(name)?;
+        let read = self.read_type(&ty);
+        self.own_types.insert(name, ty);
+        Some(read)
+    }
+
     fn read_type_path(&mut self, path: &syn::TypePath) -> Type {
         if let Some(qself) = &path.qself {
             return Type::Assoc(Box::new(self.qualified_member(qself, &path.path)));
         }
         let path = &path.path;
-        if let [first, rest @ ..] = &segment_names(path)[..]
-            && !rest.is_empty()
-            && let Some(head) = self.head_type(first)
-        {
+        let names = segment_names(path);
+        let known = match &names[..] {
+            [first, rest @ ..] if !rest.is_empty() => match self.own_type(&names) {
+                Some(own) => Some((own, &rest[1..])),
+                None => self.head_type(first).map(|head| (head, rest)),
+            },
+            _ => None,
+        };
+        if let Some((head, rest)) = known {
             return rest.iter().fold(head, |ty, name| {
                 let member = TypeMember {
                     ty,

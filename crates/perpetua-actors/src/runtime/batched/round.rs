@@ -203,7 +203,6 @@ impl Shared {
                 // Nobody closes it while there is a batch.
                 cell.mailbox.unpop(again.into_iter().chain(rest.iter().copied()));
                 count(&cell.vitals.errors, 1);
-                cell.vitals.fault();
                 let text = match &results.fault {
                     Some((of, text)) if *of as usize == lane => text.clone(),
                     _ if out_of_turns => "a loop that ran on when its time was over".into(),
@@ -211,7 +210,8 @@ impl Shared {
                     None => "not recorded by the device".into(),
                 };
                 let letter = again.is_none().then_some(faulted);
-                self.host.faulted(&cell.group, cell.id, letter, text);
+                let stop = || cell.vitals.fault();
+                self.host.faulted(&cell.group, cell.id, letter, text, stop);
             }
             first += packets.len();
         }
@@ -245,15 +245,15 @@ impl Shared {
     fn lost(&self, runs: &mut [Run], error: &ActorError) {
         for run in runs {
             run.give_back(0);
-            run.cell.vitals.fault();
             count(&run.cell.vitals.errors, run.packets.len() as u64);
             let (group, actor) = (&run.cell.group, run.cell.id);
             let again: Vec<Packet> = run.packets.iter().filter_map(|one| group.again(one)).collect();
             run.cell.mailbox.unpop(again.into_iter());
             for packet in &run.packets {
                 let letter = group.again(packet).is_none().then_some(packet);
+                let text = format!("the batch failed: {error}");
                 self.host
-                    .faulted(group, actor, letter, format!("the batch failed: {error}"));
+                    .faulted(group, actor, letter, text, || run.cell.vitals.fault());
             }
         }
     }

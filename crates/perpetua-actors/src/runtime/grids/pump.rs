@@ -137,7 +137,7 @@ impl Shared {
         let again = deployed.group.again(&packet);
         let kept = deployed.cell(actor).is_some_and(|cell| cell.faulted(again));
         let letter = (!kept).then_some(&packet);
-        self.host.faulted(&deployed.group, actor, letter, text);
+        self.host.faulted(&deployed.group, actor, letter, text, || {});
     }
 
     /// A packet was not delivered: the deadline says why.

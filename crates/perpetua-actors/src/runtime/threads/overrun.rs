@@ -216,7 +216,7 @@ fn replace(shared: &Shared, current: &Current) {
     let text = format!("deadline: it ran for longer than {:?}", current.limit);
     let again = cell.group.again(&packet);
     let letter = !again.is_some_and(|again| cell.mailbox.unpop([again].into_iter()));
-    shared
-        .host
-        .faulted(&cell.group, cell.id, letter.then_some(&packet), text);
+    let letter = letter.then_some(&packet);
+    // The cell that took its place was a faulted one from the first.
+    shared.host.faulted(&cell.group, cell.id, letter, text, || {});
 }

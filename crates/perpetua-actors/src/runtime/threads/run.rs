@@ -151,10 +151,9 @@ impl Shared {
                 }
                 let again = cell.group.again(packet);
                 let letter = !again.is_some_and(|again| cell.mailbox.unpop([again].into_iter()));
-                cell.vitals.fault();
                 self.host.note(cell.id, Traced::Faulted { message });
-                self.host
-                    .faulted(&cell.group, cell.id, letter.then_some(packet), fault);
+                let (letter, stop) = (letter.then_some(packet), || cell.vitals.fault());
+                self.host.faulted(&cell.group, cell.id, letter, fault, stop);
             }
         }
         true

@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub(super) use atomic::perform_access;
 #[cfg(machine_code)]
 pub(super) use matrix::Lanes;
+#[cfg(machine_code)]
 pub(super) use subgroup::exchange;
 
 use super::error::InterpError;

@@ -134,7 +134,7 @@ impl Emitter<'_> {
         };
         match (&*target, what) {
             (Ty::Slice(element), Intrinsic::SharedSlice) => {
-                let element = self.ir_type(element, line)?;
+                let element = self.shared_type(element, line)?;
                 match &self.dynamic {
                     Some((declared, base)) if *declared == element => Ok(whole(*base)),
                     Some((declared, _)) => Err(self.error(

@@ -343,6 +343,13 @@ impl<'p> Emitter<'p> {
         Ok(())
     }
 
+    /// As [`Self::ir_type`], of what the host lays out, too.
+    fn shared_type(&mut self, ty: &Ty, line: u32) -> Result<Type> {
+        types::check_shared(ty, self.program.width)
+            .map_err(|(cause, remedy)| self.error(line, cause, remedy))?;
+        self.ir_type(ty, line)
+    }
+
     fn kernel_param(&mut self, name: &str, local: LocalId, line: u32) -> Result<()> {
         self.at(line);
         let ty = self.local_type(local);
@@ -353,7 +360,7 @@ impl<'p> Emitter<'p> {
         let val = match &ty {
             Ty::Ref(mutable, target) => match &**target {
                 Ty::Slice(element) => {
-                    let element = self.ir_type(element, line)?;
+                    let element = self.shared_type(element, line)?;
                     let base = self.k.buffer(name, element, access(*mutable));
                     Val::Ref(Src::Place(Place {
                         base,
@@ -362,7 +369,7 @@ impl<'p> Emitter<'p> {
                 }
                 // A reference to one value is a buffer of one element.
                 other => {
-                    let element = self.ir_type(other, line)?;
+                    let element = self.shared_type(other, line)?;
                     let base = self.k.buffer(name, element, access(*mutable));
                     let zero = self.constant(crate::ir::Scalar::U32, 0);
                     Val::Ref(Src::Place(Place {
@@ -379,7 +386,7 @@ impl<'p> Emitter<'p> {
                 ));
             }
             other => {
-                let ty = self.ir_type(other, line)?;
+                let ty = self.shared_type(other, line)?;
                 Val::Value(self.k.param(name, ty))
             }
         };

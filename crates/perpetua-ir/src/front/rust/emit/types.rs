@@ -78,15 +78,6 @@ impl Types {
         }
         let mut fields = Vec::new();
         for field in &desc.fields {
-            if width == 32 && holds_usize(&field.ty) {
-                return Err((
-                    format!(
-                        "the field `{}` of `{}` holds `usize` or `isize`, whose size differs between host and device",
-                        field.name, desc.name
-                    ),
-                    "use u32 or u64".into(),
-                ));
-            }
             let ty = self.convert(&Ty::from_desc(&field.ty), width)?;
             fields.push((field_name(&field.name), ty));
         }
@@ -101,6 +92,12 @@ impl Types {
         while !self.names.insert(name.clone()) {
             n += 1;
             name = format!("{}_{n}", identifier(&desc.name));
+        }
+        // Such a struct is in no buffer (`check_shared`), so its layout is the device's own.
+        if width == 32 && holds_usize(&TypeDesc::Struct(Arc::new(desc.clone()))) {
+            let ty = Type::Struct(Arc::new(StructType::repr_c(name, fields, 1)));
+            self.structs.insert(desc.key.clone(), ty.clone());
+            return Ok(ty);
         }
         let laid = StructType::repr_c(name, fields, desc.align as u32);
         let same = laid.size as usize == desc.size
@@ -125,13 +122,33 @@ impl Types {
     }
 }
 
+/// Refuses structs that host and device would lay out differently, where both look at them.
+pub(super) fn check_shared(ty: &Ty, width: u32) -> Result<(), Refusal> {
+    match ty {
+        Ty::Array(element, _) => check_shared(element, width),
+        Ty::Struct(desc) if width == 32 => match desc.fields.iter().find(|f| holds_usize(&f.ty)) {
+            Some(field) => Err((
+                format!(
+                    "the field `{}` of `{}` holds `usize` or `isize`, whose size differs between host and device",
+                    field.name, desc.name
+                ),
+                "use u32 or u64".into(),
+            )),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
 /// Whether a value of the type differs in size between pointer widths.
 fn holds_usize(ty: &TypeDesc) -> bool {
     match ty {
         TypeDesc::Scalar(Scalar::Usize | Scalar::Isize) => true,
+        TypeDesc::Scalar(_) => false,
         TypeDesc::Enum(e) => matches!(e.repr, Scalar::Usize | Scalar::Isize),
         TypeDesc::Array(element, _) => holds_usize(element),
-        _ => false,
+        TypeDesc::Struct(desc) => desc.fields.iter().any(|field| holds_usize(&field.ty)),
+        TypeDesc::Tuple(elements) => elements.iter().any(holds_usize),
     }
 }
 

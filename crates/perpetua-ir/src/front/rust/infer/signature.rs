@@ -10,7 +10,7 @@ use super::consteval::evaluate;
 use super::tree::Loaded;
 use super::ty::{Generic, Kind, Len, Ty, Unifier};
 use super::{Checker, Program, Result};
-use crate::front::rust::describe::{ConstValue, GenericStruct, TypeDesc, TypeParam};
+use crate::front::rust::describe::{ConstValue, GenericStruct, TypeParam};
 use crate::front::rust::resolve::Resolved;
 use crate::front::rust::resolve::members::MemberKind;
 
@@ -91,50 +91,82 @@ fn associated(
     line: u32,
 ) -> Result<Ty> {
     let (via, name) = (member.via.as_deref(), member.name.as_str());
-    for found in loaded.members.generic(name) {
-        if found.kind == MemberKind::Type && via.is_none_or(|via| found.of_trait.as_deref() == Some(via)) {
-            let alias = program.load(&found.definition)?;
-            if let Some(generics) = block_arguments(program, &alias, types, base)
-                && let Some(ty) = &alias.tree.ret
-            {
-                return convert_type(program, &alias, &generics, types, ty, line);
-            }
+    // What bounds a type parameter says whose type of the name is meant.
+    let bounds: Vec<&str> = match (via, &member.ty) {
+        (Some(via), _) => vec![via],
+        (None, syntax::Type::Generic(index)) => {
+            let param = loaded.tree.generics.get(*index as usize);
+            param.map_or_else(Vec::new, |param| param.traits().collect())
         }
+        _ => Vec::new(),
+    };
+    let bound = |of: &Option<String>| of.as_deref().is_some_and(|of| bounds.contains(&of));
+    let mut found = associated_of(program, loaded, types, base, name, &bound, line)?;
+    // What operators of scalars give, whatever else a scalar is multiplied with.
+    let scalar = matches!(types.deep(base, false), Ty::Scalar(_)) && name == "Output";
+    if scalar && found.is_empty() && !bounds.is_empty() {
+        return Ok(base.clone());
+    }
+    // Those of a bound's own bounds.
+    if found.is_empty() && via.is_none() {
+        found = associated_of(program, loaded, types, base, name, &|_| true, line)?;
     }
     let shown = types.show(base);
-    let Some(desc) = types.deep(base, false).to_desc() else {
-        return Err(loaded.error(
-            line,
-            format!("`{shown}::{name}` is not known before its type is"),
-            "give the generic arguments of the call: `f::<T>(…)`",
-        ));
-    };
-    let of_trait = |of: &Option<String>| via.is_none_or(|via| of.as_deref() == Some(via));
-    let found: Vec<&TypeDesc> = loaded
-        .members
-        .get(&desc, name)
-        .iter()
-        .filter(|member| of_trait(&member.of_trait))
-        .filter_map(|member| match &member.meaning {
-            Resolved::Type(desc) => Some(desc),
-            _ => None,
-        })
-        .collect();
     match &found[..] {
-        [first, rest @ ..] if rest.iter().all(|other| other == first) => Ok(Ty::from_desc(first)),
-        // What operators of scalars give.
-        [] if name == "Output" && matches!(desc, TypeDesc::Scalar(_)) => Ok(base.clone()),
-        [] => Err(loaded.error(
-            line,
-            format!("`{shown}` has no type `{name}` that kernels can use"),
-            "write `#[device]` before the `impl` block that has it",
-        )),
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => Ok(first.clone()),
+        [] => match types.deep(base, false).to_desc() {
+            None => Err(loaded.error(
+                line,
+                format!("`{shown}::{name}` is not known before its type is"),
+                "give the generic arguments of the call: `f::<T>(…)`",
+            )),
+            Some(_) if scalar => Ok(base.clone()),
+            Some(_) => Err(loaded.error(
+                line,
+                format!("`{shown}` has no type `{name}` that kernels can use"),
+                "write `#[device]` before the `impl` block that has it",
+            )),
+        },
         _ => Err(loaded.error(
             line,
             format!("`{shown}::{name}` may be several types"),
             format!("name the trait: `<{shown} as Trait>::{name}`"),
         )),
     }
+}
+
+/// The types `name` of `base`, of the traits that `wanted` takes.
+fn associated_of(
+    program: &Program,
+    loaded: &Loaded,
+    types: &mut Unifier,
+    base: &Ty,
+    name: &str,
+    wanted: &dyn Fn(&Option<String>) -> bool,
+    line: u32,
+) -> Result<Vec<Ty>> {
+    let mut all = Vec::new();
+    if let Some(desc) = types.deep(base, false).to_desc() {
+        for member in loaded.members.get(&desc, name) {
+            if let Resolved::Type(desc) = &member.meaning
+                && wanted(&member.of_trait)
+            {
+                all.push(Ty::from_desc(desc));
+            }
+        }
+    }
+    for member in loaded.members.generic(name) {
+        if member.kind == MemberKind::Type && wanted(&member.of_trait) {
+            let alias = program.load(&member.definition)?;
+            if let Some(generics) = block_arguments(program, &alias, types, base)
+                && let Some(ty) = &alias.tree.ret
+            {
+                let ty = convert_type(program, &alias, &generics, types, ty, line)?;
+                all.push(types.deep(&ty, false));
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The length that an expression of the function `loaded` means.
