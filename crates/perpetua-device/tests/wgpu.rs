@@ -50,6 +50,27 @@ fn adapters_are_listed_and_described() -> Outcome {
     Ok(())
 }
 
+/// Whether or not there is a display, drivers are not made to look for one where a session has no folder for its sockets.
+#[test]
+#[cfg(target_os = "linux")]
+fn opening_says_nothing() -> Outcome {
+    for display in [None, Some("wayland-0")] {
+        let mut again = std::process::Command::new(std::env::current_exe()?);
+        again.args(["--exact", "adapters_are_listed_and_described"]);
+        for name in ["XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
+            again.env_remove(name);
+        }
+        again.envs(display.map(|name| ("WAYLAND_DISPLAY", name)));
+        let output = again.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && !said.contains("XDG_RUNTIME_DIR"),
+            "{said}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn a_buffer_of_somebody_elses_is_used_as_it_is() -> Outcome {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());

@@ -1,4 +1,39 @@
-//! What Vulkan's drivers say of a device and wgpu does not pass on. Must not know wgpu's other interfaces.
+//! What Vulkan's drivers say of a device and wgpu does not pass on, and how they are asked without looking for a display. Must not know
+//! wgpu's other interfaces.
+
+/// An instance for Vulkan that does not promise to show anything on Wayland. Where that is promised, Mesa's layer for choosing devices
+/// connects to a display, and libwayland complains on stderr where a session has no folder for its sockets: in containers, over ssh. None
+/// where Vulkan is not asked for, or there is none.
+#[cfg(target_os = "linux")]
+pub(super) fn instance_without_displays(descriptor: &wgpu::InstanceDescriptor) -> Option<wgpu::Instance> {
+    use wgpu::hal::{InstanceDescriptor, api::Vulkan, vulkan};
+    if !descriptor.backends.contains(wgpu::Backends::VULKAN) {
+        return None;
+    }
+    let own = InstanceDescriptor {
+        name: "perpetua",
+        flags: descriptor.flags,
+        memory_budget_thresholds: descriptor.memory_budget_thresholds,
+        backend_options: descriptor.backend_options.clone(),
+        telemetry: None,
+        display: None,
+    };
+    let headless = |args: vulkan::CreateInstanceCallbackArgs<'_, '_, '_>| {
+        args.extensions
+            .retain(|name| *name != ash::khr::wayland_surface::NAME);
+    };
+    // SAFETY: wgpu asks that the callback takes nothing away, because its code may use any extension that it asked for. The function that
+    // makes Wayland's surfaces, the only one that this extension has, first looks whether it is in this list and refuses otherwise; and it
+    // is never called, because the instance stays in this module, which makes no surfaces.
+    let hal = unsafe { vulkan::Instance::init_with_callback(&own, Some(Box::new(headless))) }.ok()?;
+    // SAFETY: `hal` is an instance of the interface that is named, and nobody else has it.
+    Some(unsafe { wgpu::Instance::from_hal::<Vulkan>(hal) })
+}
+
+#[cfg(all(not(target_os = "linux"), not(target_arch = "wasm32")))]
+pub(super) fn instance_without_displays(_: &wgpu::InstanceDescriptor) -> Option<wgpu::Instance> {
+    None
+}
 
 /// Multiprocessors of an adapter, where it is Vulkan's and NVIDIA's. Other vendors' units hold lanes in other numbers, which nobody tells.
 #[cfg(any(target_os = "linux", windows))]
