@@ -1,6 +1,7 @@
 //! Tensors on a GPU under libtorch-rust's names; what to do where there is none. `cargo run --features tensor --example gpu_demo`
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use perpetua::device::future::block_on;
@@ -18,16 +19,22 @@ async fn demo(device: Arc<GpuDevice>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
     match block_on(GpuDevice::new()) {
-        Ok(device) => block_on(demo(Arc::new(device))),
+        Ok(device) => match block_on(demo(Arc::new(device))) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
         Err(error) => {
             println!("❌ Failed to initialize GPU device: {error}\n");
             println!("📋 GPU Requirements:");
             println!("   - This demo requires a GPU with WebGPU support (Vulkan, Metal, or DX12)");
             println!("   - In headless/CI environments, GPU hardware may not be available.");
             println!("   - In browser environments (via WASM), WebGPU will be available.");
-            Ok(())
+            ExitCode::SUCCESS
         }
     }
 }

@@ -32,11 +32,15 @@ fn check_with(backend: &str, program: &Path, arguments: &[&str], expected: &[&st
     let output = Command::new(program)
         .args(["--backend", backend])
         .args(arguments)
+        // Asked for, Rust tells of every panic.
+        .env_remove("RUST_BACKTRACE")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}:\n{text}{errors}");
+    // A fault that an example causes on purpose is told by who caught it, not by Rust.
+    assert!(!errors.contains("panicked at"), "{name}: {errors}");
     for line in expected {
         assert!(text.contains(line), "{name}: no `{line}` in\n{text}{errors}");
     }

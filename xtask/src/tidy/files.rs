@@ -1,4 +1,4 @@
-//! How a source file opens, how long it may be, and what stands above `unsafe`.
+//! How a source file opens, how long it may be, what stands above `unsafe`, and how an example ends.
 
 use super::Problem;
 use super::documents::{ARCHITECTURE, section_items};
@@ -23,8 +23,20 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             .iter()
             .flat_map(|(path, text)| unsafe_arguments(path, text)),
     );
+    problems.extend(sources.iter().filter_map(|(path, text)| ending(path, text)));
     problems.extend(lengths(tree, &sources));
     problems
+}
+
+/// What `main` returns is printed by `Debug`, which is for programmers.
+fn ending(path: &str, text: &str) -> Option<Problem> {
+    let main = |line: &str| line.starts_with("fn main() -> ") && line != "fn main() -> ExitCode {";
+    let line = text
+        .lines()
+        .position(main)
+        .filter(|_| path.contains("perpetua/examples/"))?;
+    let message = "an example prints its error by `Display`: return an `ExitCode`";
+    Some(Problem::new(path, line + 1, message))
 }
 
 /// Inputs and outputs of tests: written to be compiled or compared, not read as part of the project.
@@ -168,6 +180,24 @@ mod tests {
             messages(&[("src/a.rs", &long)]),
             [""; 0],
             "without the document there is no list"
+        );
+    }
+
+    #[test]
+    fn examples_end_in_words() {
+        let check = |path: &str, main: &str, expect: &[&str]| {
+            assert_eq!(messages(&[(path, &format!("//! A file.\n{main}\n"))]), expect);
+        };
+        let path = "crates/perpetua/examples/a.rs";
+        check(path, "fn main() -> ExitCode {", &[]);
+        check(path, "fn main() {", &[]);
+        let expect =
+            "crates/perpetua/examples/a.rs:2: an example prints its error by `Display`: return an `ExitCode`";
+        check(path, "fn main() -> Result<(), Error> {", &[expect]);
+        check(
+            "crates/perpetua/src/a.rs",
+            "fn main() -> Result<(), Error> {",
+            &[],
         );
     }
 

@@ -3,7 +3,7 @@
 //! - `layers`: which crate may depend on which.
 //! - `modules`: which module inside a crate may name which.
 //! - `circles`: that modules of a folder do not import each other.
-//! - `files`: how a source file opens, how long it may be, what stands above `unsafe`.
+//! - `files`: how a source file opens, how long it may be, what stands above `unsafe`, how an example ends.
 //! - `features`: that examples build nothing of the program's once more.
 //! - `examples`: that what programs meet first has an example in its documentation.
 //! - `documents`: paths and crates that documents name exist.

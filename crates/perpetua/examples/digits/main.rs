@@ -1,7 +1,7 @@
 //! A small network learns the 1,797 handwritten digits of the UCI repository, by the same program on every backend: five-fold validation,
 //! stratified and seeded. `cargo run --release --features tensor --example digits -- cpu`, or `cuda`, or `wgpu`
 
-use std::{error::Error, time::Instant};
+use std::{error::Error, process::ExitCode, time::Instant};
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::tensor::{Adam, DType, Random, Slice, Tensor};
@@ -57,7 +57,17 @@ fn recognised(lines: &[Vec<u8>], fold: usize, epochs: usize, device: &Device) ->
     Ok(is_right.mean(..).to_vec::<f32>()?[0])
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "auto".into());
     let kind = BackendKind::from_name(&name).ok_or("take cpu, cuda, wgpu or auto")?;
     let (device, lines, mut sum) = (Device::new(kind, 0)?, lines()?, 0.0);
