@@ -113,13 +113,20 @@ fn archive(shell: &Shell, target: &str, linker: Option<&Path>, out: &Path) -> Re
         build = build.env(format!("CARGO_TARGET_{name}_LINKER"), linker);
     }
     build.run()?;
-    let version = env!("CARGO_PKG_VERSION");
-    let name = format!("perpetua-{version}-{target}");
     let suffix = if target.contains("windows") { ".exe" } else { "" };
     let program = toolchain::folder_of(shell, target)?.join(format!("release/perpetua{suffix}"));
+    let archive = pack(shell, target, &program, out)?;
+    let bytes = fs::metadata(&archive)?.len();
+    println!("{target}: {} ({:.1} MB)", archive.display(), bytes as f64 * 1e-6);
+    Ok(())
+}
+
+/// Packs a program and its papers, in one folder.
+fn pack(shell: &Shell, target: &str, program: &Path, out: &Path) -> Result<PathBuf> {
+    let name = format!("perpetua-{}-{target}", env!("CARGO_PKG_VERSION"));
     let folder = out.join(&name);
     fs::create_dir_all(&folder)?;
-    fs::copy(&program, folder.join(format!("perpetua{suffix}")))
+    fs::copy(program, folder.join(program.file_name().unwrap_or_default()))
         .with_context(|| format!("{} cannot be copied", program.display()))?;
     for paper in PAPERS {
         fs::copy(root().join(paper), folder.join(paper))
@@ -133,9 +140,7 @@ fn archive(shell: &Shell, target: &str, linker: Option<&Path>, out: &Path) -> Re
     .quiet()
     .run()?;
     fs::remove_dir_all(&folder)?;
-    let bytes = fs::metadata(&archive)?.len();
-    println!("{target}: {} ({:.1} MB)", archive.display(), bytes as f64 * 1e-6);
-    Ok(())
+    Ok(archive)
 }
 
 /// Where cargo puts packages.
@@ -168,4 +173,51 @@ pub(crate) fn package(shell: &Shell) -> Result<()> {
         bail!("{}", String::from_utf8_lossy(&told.stderr).trim());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_has_the_program_and_its_papers_in_one_folder() {
+        let shell = shell().unwrap();
+        let out = std::env::temp_dir().join(format!("perpetua-dist-{}", std::process::id()));
+        fs::create_dir_all(&out).unwrap();
+        let program = out.join("perpetua.exe");
+        fs::write(&program, "a program").unwrap();
+        let archive = pack(&shell, "x86_64-pc-windows-gnu", &program, &out).unwrap();
+        let listed = cmd!(shell, "tar --list --file {archive}").quiet().read().unwrap();
+        let (one, _) = listed.split_once('/').unwrap();
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(one, format!("perpetua-{version}-x86_64-pc-windows-gnu"));
+        let mut names: Vec<&str> = listed
+            .lines()
+            .map(|line| line.strip_prefix(one).unwrap())
+            .collect();
+        names.sort_unstable();
+        let expect = [
+            "/",
+            "/LICENSE-APACHE",
+            "/LICENSE-MIT",
+            "/README.md",
+            "/perpetua.exe",
+        ];
+        assert_eq!(names, expect);
+        // The folder that was packed is gone.
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 2);
+        fs::remove_dir_all(&out).unwrap();
+    }
+
+    #[test]
+    fn targets_are_those_asked_for_or_all_that_are_known() {
+        let asked = ["aarch64-unknown-linux-gnu".to_owned()];
+        assert_eq!(targets("x86_64-unknown-linux-gnu", &asked), asked);
+        assert_eq!(targets("x86_64-unknown-linux-gnu", &[]).len(), TARGETS.len());
+        let all = targets("riscv64gc-unknown-linux-gnu", &[]);
+        assert_eq!(
+            (all.len(), &*all[0]),
+            (TARGETS.len() + 1, "riscv64gc-unknown-linux-gnu")
+        );
+    }
 }
