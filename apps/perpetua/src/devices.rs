@@ -23,7 +23,10 @@ pub(super) fn run() -> Result<(), Failure> {
                 for index in 0..backend.device_count() {
                     match backend.device_info(index) {
                         Ok(info) => writeln!(stdout(), "{}\n", describe(&info, columns))?,
-                        Err(error) => writeln!(stdout(), "{kind} device {index}: {error}\n")?,
+                        Err(error) => {
+                            let error = format!("{kind} device {index}: {error}");
+                            writeln!(stdout(), "{}\n", text::wrapped(&error, 4, columns))?;
+                        }
                     }
                 }
             }
@@ -48,12 +51,20 @@ pub(super) fn bytes(n: u64) -> String {
     }
 }
 
+/// With less room than this, a value stands below its name.
+const WIDE: usize = 60;
+
 fn describe(info: &DeviceInfo, columns: usize) -> String {
-    let mut lines = vec![format!("{} {}: {}", info.backend, info.index, info.name)];
+    let head = format!("{} {}: {}", info.backend, info.index, info.name);
+    let mut lines = vec![text::wrapped(&head, 4, columns)];
     let mut line = |name: &str, value: String| {
-        if !value.is_empty() {
-            lines.push(format!("    {name:<22} {}", text::wrapped(&value, 27, columns)));
+        if value.is_empty() {
+            return;
         }
+        lines.push(match columns < WIDE {
+            true => format!("    {name}\n        {}", text::wrapped(&value, 8, columns)),
+            false => format!("    {name:<22} {}", text::wrapped(&value, 27, columns)),
+        });
     };
     line("kind", info.adapter_type.to_string());
     line("vendor", info.vendor.clone());

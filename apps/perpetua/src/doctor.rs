@@ -74,7 +74,19 @@ fn on_path(name: &str) -> Option<std::path::PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|dir| dir.join(&file))
-        .find(|p| p.is_file())
+        .find(|path| is_program(path))
+}
+
+/// Whether a file can be run.
+fn is_program(path: &Path) -> bool {
+    #[cfg(unix)]
+    let may_run = |found: &std::fs::Metadata| {
+        use std::os::unix::fs::PermissionsExt;
+        found.permissions().mode() & 0o111 != 0
+    };
+    #[cfg(not(unix))]
+    let may_run = |_: &std::fs::Metadata| true;
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && may_run(&found))
 }
 
 pub(super) fn run() -> Result<(), Failure> {

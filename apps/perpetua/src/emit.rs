@@ -105,7 +105,7 @@ enum Form {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let name = args.file.display().to_string();
+    let name = file_name(&args.file);
     for (option, is_given, target) in [
         ("--sm", args.sm.is_some(), Form::Ptx),
         ("--block", args.block.is_some(), Form::Wgsl),
@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     match &args.out_dir {
-        Some(folder) => written(&texts, folder, args.target)?,
+        Some(folder) => written(&texts, folder, args)?,
         None => {
             let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
             if !texts.is_empty() {
@@ -173,12 +173,12 @@ fn as_one(texts: &[String], target: Form) -> String {
 }
 
 /// Writes each kernel to a file of its own.
-fn written(texts: &[(&str, String)], folder: &Path, target: Form) -> Result<(), Failure> {
+fn written(texts: &[(&str, String)], folder: &Path, args: &Args) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|e| match folder.exists() {
         true => format!("--out-dir {}: this is no folder; name one", file_name(folder)),
         false => format!("--out-dir {}: {e}", file_name(folder)),
     })?;
-    let extension = match target {
+    let extension = match args.target {
         Form::Ptx => "ptx",
         Form::CudaC => "cu",
         Form::Wgsl => "wgsl",
@@ -187,15 +187,19 @@ fn written(texts: &[(&str, String)], folder: &Path, target: Form) -> Result<(), 
         Form::Ir => "ir",
     };
     let mut names = HashSet::new();
-    for (kernel, text) in texts {
+    let place = |kernel: &str| {
         // Kernels of two modules may have one name.
-        let mut name = (*kernel).to_owned();
+        let mut name = kernel.to_owned();
         while !names.insert(name.clone()) {
             name.push('_');
         }
-        files::write(&folder.join(format!("{name}.{extension}")), text.as_bytes())?;
-    }
-    Ok(())
+        folder.join(format!("{name}.{extension}"))
+    };
+    let places: Vec<PathBuf> = texts.iter().map(|(kernel, _)| *kernel).map(place).collect();
+    let outputs: Vec<_> = places.iter().map(|place| ("--out-dir", Some(place))).collect();
+    files::check_places(&outputs, Some(("the source", &args.file)))?;
+    let mut all = places.iter().zip(texts);
+    all.try_for_each(|(place, (_, text))| files::write(place, text.as_bytes()))
 }
 
 /// What a WGSL text needs that the language itself has not, and no directive in it asks for.

@@ -9,6 +9,7 @@ mod explain;
 mod files;
 #[cfg(feature = "isa")]
 mod isa;
+mod listing;
 mod patience;
 mod run;
 mod say;
@@ -118,15 +119,19 @@ pub(crate) fn open(backend: Backend, index: usize) -> Result<Device, Failure> {
     })
 }
 
-/// Drivers that look for a Wayland display complain where a session has no folder for its sockets, and where they cannot keep shaders.
-/// Without such a folder there is no display to look for, and where a path is named, no folder is asked for; a window goes to X11.
+/// Drivers that look for a Wayland display for a window complain where a session has no folder for its sockets, and where they cannot keep
+/// shaders. A display that is named without such a folder is none, and where a path is named, no folder is asked for: the window goes to
+/// X11.
 #[cfg(target_os = "linux")]
 fn quieten_drivers() {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let wants_wayland = is_set("XDG_RUNTIME_DIR") || is_set("WAYLAND_DISPLAY") || is_set("WAYLAND_SOCKET");
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let is_set = |name| set(name).is_some();
+    let has_wayland = is_set("XDG_RUNTIME_DIR")
+        || is_set("WAYLAND_SOCKET")
+        || set("WAYLAND_DISPLAY").is_some_and(|name| std::path::Path::new(&name).is_absolute());
     let is_window = std::env::args_os().any(|arg| arg == "--window");
     let mut quiet: Vec<(&str, &str)> = Vec::new();
-    if !wants_wayland && (!is_window || is_set("DISPLAY")) {
+    if is_window && !has_wayland && is_set("DISPLAY") {
         quiet.push(("WAYLAND_DISPLAY", "/"));
     }
     if !is_set("MESA_SHADER_CACHE_DIR") && !is_set("MESA_SHADER_CACHE_DISABLE") && !can_keep_shaders() {

@@ -17,7 +17,7 @@ pub(crate) fn columns() -> usize {
 
 /// A text that begins at a column, with its further lines there, too.
 pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
-    let room = columns.saturating_sub(indent).max(LEAST / 2);
+    let room = columns.saturating_sub(indent);
     let mut out = String::new();
     let mut used = 0;
     for word in text.split(' ') {
@@ -78,6 +78,8 @@ mod tests {
             "one two three four five six seven eight\n    nine ten eleven twelve"
         );
         assert_eq!(wrapped("short", 4, 44), "short");
+        // A word stays whole.
+        assert_eq!(wrapped("a longest b", 4, 8), "a\n    longest\n    b");
     }
 
     #[test]

@@ -306,3 +306,58 @@ fn every_mistake_is_named() {
         check(args, expect);
     }
 }
+
+/// Names that command terminals do nothing to one, also where mistakes are underlined: colours are on, as they are in a terminal.
+#[test]
+fn names_of_files_are_written_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = "#[kernel]\nfn k(y: &mut [u32]) {\n    y[0] = \"a\";\n}\n";
+    let wrong = "#[kernel]\nfn k(y: &mut [u32]) {\n    y[0] = 1.5;\n}\n";
+    let good = "#[kernel]\nfn k(y: &mut [u32]) {\n    y[1] = 1;\n}\n";
+    let program = ".program p\n.buffer x: u32\n    stg.u32 x[5], 1\n";
+    let name = |kind: &str, extension: &str| format!("{kind}\u{1b}[35m\u{7}\n.{extension}");
+    for (kind, extension, text) in [
+        ("bad", "rs", bad),
+        ("wrong", "rs", wrong),
+        ("good", "rs", good),
+        ("empty", "rs", ""),
+        ("p", "pasm", program),
+        ("q", "pasm", ".program q\n    frob.u32 r0\n"),
+    ] {
+        fs::write(folder.path().join(name(kind, extension)), text).unwrap();
+    }
+    let check = |command: &str, kind: &str, extension: &str, more: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .args(command.split(' '))
+            .arg(name(kind, extension))
+            .args(more.split_whitespace())
+            .current_dir(folder.path())
+            .env("CLICOLOR_FORCE", "1")
+            .output()
+            .unwrap();
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        let is_said = shown.contains(&format!("{kind}\\u{{1b}}[35m\\u{{7}}\\n.{extension}"));
+        let commands = ["\u{1b}[35m", "\u{7}"].iter().any(|part| shown.contains(part));
+        assert!(is_said && !commands, "{command} {kind}: {shown:?}");
+    };
+    check("emit", "bad", "rs", "");
+    check("emit", "wrong", "rs", "");
+    check("emit", "empty", "rs", "");
+    check("run", "bad", "rs", "--backend cpu --buffer y=ones:1");
+    check("run", "good", "rs", "--backend cpu --buffer y=ones:1");
+    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        check("explain", "wrong", "rs", "");
+        check("explain", "good", "rs", "");
+    }
+    if cfg!(feature = "isa") {
+        check("isa capture", "wrong", "rs", "");
+        check(
+            "isa run",
+            "p",
+            "pasm",
+            "--backend cpu --buffer x=ones:1 --lanes 1",
+        );
+        check("isa run", "q", "pasm", "--lanes 1");
+    }
+}

@@ -401,6 +401,33 @@ fn the_bench_has_a_line_for_each_figure() {
     folder.fails("bench --backend cpu --seconds=-1", "--seconds -1");
 }
 
+/// Whoever reads what is printed may have enough of it before the files are written, which were asked for all the same.
+#[test]
+fn files_are_written_when_nobody_reads_the_rest() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let two =
+        ".program two\n.buffer a: u32\n.buffer b: u32\n    stg.u32 a[r255], 1\n    stg.u32 b[r255], 2\n";
+    fs::write(folder.0.path().join("two.pasm"), two).unwrap();
+    let args = "isa run two.pasm --buffer a=zeros:4 --buffer b=zeros:4 --lanes 4 --out b=b.npy --backend cpu";
+    let status = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+        .args(args.split(' '))
+        .current_dir(folder.0.path())
+        .stdout(writer)
+        .status()
+        .unwrap();
+    assert!(status.success() && folder.0.path().join("b.npy").exists());
+    folder.fails(
+        "bench --backend cpu --plot b.png",
+        "--plot b.png: what is written is SVG",
+    );
+    folder.fails(
+        "bench --backend cpu --plot b.svg",
+        "--plot draws a GPU beside the CPU, and there is none",
+    );
+}
+
 #[test]
 fn programs_run_as_one() {
     let folder = Folder::new();

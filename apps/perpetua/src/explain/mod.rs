@@ -14,6 +14,7 @@ use perpetua_ir::pass::checks::{Check, Checked, make_explicit};
 use perpetua_ir::verify::{Verified, partings};
 
 use super::Failure;
+use super::say::file as file_name;
 use super::source::{self, File, Wanted};
 use super::text::{columns, wrapped};
 use remarks::{Found, Side};
@@ -52,7 +53,7 @@ impl Target {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let name = args.file.display().to_string();
+    let name = file_name(&args.file);
     let text = source::read(&args.file)?;
     let file = File {
         name: &name,

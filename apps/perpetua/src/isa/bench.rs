@@ -14,6 +14,7 @@ use perpetua_ir::back::{Target, render};
 use rayon::prelude::*;
 
 use super::super::{Backend, Failure};
+use crate::listing::Listing;
 use crate::text::table;
 use crate::whole::counted;
 use crossover::{chart, rows};
@@ -53,6 +54,10 @@ fn sigmoid(a: &[f32], out: &mut [f32]) {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    crate::files::check_places(&[("--plot", args.plot.as_ref())], None)?;
+    args.plot
+        .as_ref()
+        .map_or(Ok(()), |path| crate::files::check_kind("--plot", path, "svg"))?;
     let wanted: Vec<BackendKind> = match args.backend.is_empty() {
         true => vec![BackendKind::Cpu, BackendKind::Cuda, BackendKind::Wgpu],
         false => args.backend.iter().map(|backend| (*backend).into()).collect(),
@@ -71,14 +76,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         time: Duration::try_from_secs_f64(args.seconds)
             .map_err(|error| format!("--seconds {}: {error}", args.seconds))?,
     };
-    for executor in &executors {
-        super::print(&format!("{:?}\n", executor.device()))?;
-        super::print(&table(&bench.element_wise(executor)?))?;
-        super::print(&table(&bench.untrusted(executor)?))?;
-        super::print(&table(&bench.launches(executor)?))?;
-        super::print("\n")?;
+    if args.plot.is_some() && executors.iter().all(|executor| executor.device().info().on_host) {
+        return Err("--plot draws a GPU beside the CPU, and there is none".into());
     }
-    super::print(&table(&bench.preparation()?))?;
+    let mut listing = Listing::new(args.plot.is_some());
+    for executor in &executors {
+        listing.print(&format!("{:?}\n", executor.device()))?;
+        listing.print(&table(&bench.element_wise(executor)?))?;
+        listing.print(&table(&bench.untrusted(executor)?))?;
+        listing.print(&table(&bench.launches(executor)?))?;
+        listing.print("\n")?;
+    }
+    listing.print(&table(&bench.preparation()?))?;
     let host = Executor::new_with_backend(perpetua::isa::BackendType::Cpu)?;
     let mut drawn = None;
     for device in &executors {
@@ -91,14 +100,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             AdapterType::Cpu => format!("{} (software)", info.name),
             _ => info.name.clone(),
         };
-        super::print(&format!("\nCPU and {name}\n{}", table(&rows(&found))))?;
+        listing.print(&format!("\nCPU and {name}\n{}", table(&rows(&found))))?;
         drawn.get_or_insert_with(|| chart(&found, &name, device.device().backend()));
     }
-    match (&args.plot, drawn) {
-        (Some(path), Some(chart)) => crate::files::write(path, chart.svg().as_bytes()),
-        (Some(_), None) => Err("--plot draws a GPU beside the CPU, and there is none".into()),
-        (None, _) => Ok(()),
+    if let (Some(path), Some(chart)) = (&args.plot, drawn) {
+        crate::files::write(path, chart.svg().as_bytes())?;
     }
+    listing.end()
 }
 
 struct Bench {

@@ -6,6 +6,7 @@ use perpetua::isa;
 
 use super::super::source::{self, File, Wanted};
 use super::super::{Failure, files};
+use crate::say::file as file_name;
 
 #[derive(clap::Args)]
 #[command(
@@ -25,7 +26,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let name = args.file.display().to_string();
+    let name = file_name(&args.file);
     let text = source::read(&args.file)?;
     let file = File {
         name: &name,

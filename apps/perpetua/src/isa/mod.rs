@@ -346,7 +346,7 @@ fn read(path: &Path) -> Result<Program, Failure> {
 
 fn read_source(path: &Path) -> Result<Source, Failure> {
     let without_text = |program| Source { program, text: None };
-    let name = path.display().to_string();
+    let name = say::file(path);
     let bytes =
         match files::read(path, MOST_PROGRAM) {
             Ok(bytes) => bytes,

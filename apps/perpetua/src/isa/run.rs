@@ -169,6 +169,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         None => here(args, &source, &config, &arguments, (&contents, &pools), &wanted)?,
     };
     let returned = contents.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted);
+    let mut printed = String::new();
     for (((name, element, content), _), bytes) in returned.zip(&results) {
         let mut places = args
             .outputs
@@ -192,10 +193,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             files::write(file, &written)?;
         }
         if is_printed {
-            super::print(&(values::print(&format!("{name} = "), *element, &content.shape, bytes) + "\n"))?;
+            printed += &(values::print(&format!("{name} = "), *element, &content.shape, bytes) + "\n");
         }
     }
-    Ok(())
+    // Files first: whoever reads this may have enough of it.
+    super::print(&printed)
 }
 
 type Contents = [(String, Scalar, Content)];

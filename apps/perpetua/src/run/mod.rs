@@ -15,7 +15,7 @@ use perpetua_ir::front::rust::FileKernel;
 
 use super::files;
 use super::patience::Patience;
-use super::say::say;
+use super::say::{file as file_name, say};
 use super::shape::Shape;
 use super::source::{self, File, Wanted};
 use super::values::{self, pair};
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn once(args: &Args) -> Result<(), Failure> {
-    let name = args.file.display().to_string();
+    let name = file_name(&args.file);
     let text = source::read(&args.file)?;
     let file = File {
         name: &name,

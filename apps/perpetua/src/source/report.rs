@@ -11,6 +11,7 @@ use crate::Failure;
 
 /// A source file.
 pub(crate) struct File<'a> {
+    /// As it is said: nothing in it commands a terminal.
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
 }

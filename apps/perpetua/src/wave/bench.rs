@@ -1,7 +1,6 @@
 //! `perpetua wave bench`: steps a second of an empty medium and of scenes, by size and backend, as a table, as CSV and as a
 //! plot.
 
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use perpetua::wave::{
 use super::prepare::fits;
 use super::{Backend, Dtype, Failure};
 use crate::files::{check_kind, check_places, write};
+use crate::listing::Listing;
 use crate::say::say;
 use crate::text;
 use crate::whole::from_nought;
@@ -45,13 +45,13 @@ pub(super) struct Args {
     /// Cells that a lane does: 1 or 4, of cubes 8, 16 and 32 too (the default depends on the size)
     #[arg(long)]
     cells_per_lane: Option<u32>,
-    /// Lanes of a block in x, y and z
+    /// Lanes of a block in x, y and z [default: 64,4,1; of cubes 32,8,1]
     #[arg(long, value_delimiter = ',', num_args = 1..=3)]
     block: Vec<u32>,
-    /// Steps in the longest graph, up to 1024
+    /// Steps in the longest graph, up to 1024 [default: 1024; with wgpu 256]
     #[arg(long)]
     graph: Option<u64>,
-    /// Steps that a launch does: 1, 2, 4 or 8; more than one on GPUs in the plane
+    /// Steps that a launch does: 1, 2, 4 or 8; more than one on GPUs in the plane [default: there 8, else 1]
     #[arg(long)]
     steps_per_launch: Option<u32>,
     /// With several steps a launch, whether in tiles of 64 x 32 cells instead of 64 x 64 (the default depends on the size)
@@ -240,11 +240,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     cases.extend(scenes(args)?);
     let mut figures: Vec<Figure> = Vec::new();
+    let mut listing = Listing::new(args.csv.is_some() || args.plot.is_some());
     for kind in kinds {
         let device = match Device::new(kind, 0) {
             Ok(device) => device,
             Err(error) if asked.is_empty() => {
-                writeln!(stdout(), "{kind}: left out: {error}")?;
+                listing.print(&format!("{kind}: left out: {error}\n"))?;
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -254,7 +255,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         if figures.iter().any(|figure| figure.backend == kind) {
             continue;
         }
-        writeln!(stdout(), "{kind} on {}", device.info().name)?;
+        listing.print(&format!("{kind} on {}\n", device.info().name))?;
         for case in &cases {
             fits(&device, case.size, args.dtype, false)?;
         }
@@ -271,25 +272,24 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 empty,
             };
             let bytes = if args.dtype == Dtype::F16 { 6.0 } else { 12.0 } + f64::from(u8::from(args.media));
-            writeln!(
-                stdout(),
-                "  {:<24} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}",
+            listing.print(&format!(
+                "  {:<24} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}\n",
                 case.name(),
                 1e6 / rate,
                 rate * figure.cells() * 1e-9,
                 rate * figure.cells() * bytes * 1e-9
-            )?;
+            ))?;
             figures.push(figure);
         }
     }
-    write!(stdout(), "\n{}", table(&figures, &cases))?;
+    listing.print(&format!("\n{}", table(&figures, &cases)))?;
     if let Some(path) = &args.csv {
         write(path, csv(&figures).as_bytes())?;
     }
     if let Some(path) = &args.plot {
         write(path, plot(&figures).as_bytes())?;
     }
-    Ok(())
+    listing.end()
 }
 
 fn backends(figures: &[Figure]) -> Vec<BackendKind> {

@@ -4,6 +4,8 @@
 mod check;
 mod folder;
 mod options;
+#[cfg(unix)]
+mod readme;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -89,30 +91,6 @@ fn kernels_run_and_arrays_are_printed() {
         let output = folder.run(args);
         assert_eq!(text(&output.stdout), expect, "{args}: {}", text(&output.stderr));
         assert!(output.status.success());
-    }
-}
-
-/// README's kernel has no condition: there are as many lanes as elements.
-#[test]
-fn readmes_kernel_runs_as_it_stands() {
-    let readme = include_str!("../../../../README.md");
-    let (_, rest) = readme.split_once("```rust\n").unwrap();
-    let folder = Folder::new();
-    fs::write(folder.path().join("saxpy.rs"), rest.split_once("```").unwrap().0).unwrap();
-    for line in readme
-        .lines()
-        .filter(|line| line.starts_with("perpetua run saxpy.rs"))
-    {
-        let (args, expect) = line.split_once('#').unwrap_or((line, ""));
-        let args = args.trim().strip_prefix("perpetua run ").unwrap();
-        let args = args
-            .split(' ')
-            .filter(|arg| !["--watch", "--check"].contains(arg));
-        let output = folder.run(&args.collect::<Vec<_>>().join(" "));
-        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
-        if expect.trim().starts_with("y = ") {
-            assert_eq!(text(&output.stdout).trim(), expect.trim());
-        }
     }
 }
 

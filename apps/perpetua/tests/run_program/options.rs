@@ -141,3 +141,32 @@ fn options_of_the_attribute_that_are_wrong_are_underlined() {
     let expect = "error: unknown option `inline`: this takes only `crate = path`\n --> o.rs:1:10\n";
     assert!(said.contains(expect), "{said}");
 }
+
+/// A kernel a file: places are judged before the first is written, and what a killed run left there is removed.
+#[test]
+#[cfg(unix)]
+fn kernels_go_to_files_of_their_own() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join("out").join(name);
+    fs::create_dir(folder.path().join("out")).unwrap();
+    for name in ["saxpy.perpetua-Xy12zz.part.wgsl", "mine.part.wgsl"] {
+        fs::write(at(name), "half").unwrap();
+    }
+    let kernel = |name: &str| format!("#[kernel]\nfn {name}(y: &mut [u32]) {{\n    y[0] = 1;\n}}\n");
+    fs::write(folder.path().join("two.rs"), kernel("saxpy") + &kernel("tiles")).unwrap();
+    let emit = || folder.program("emit two.rs --target wgsl --out-dir out");
+    let output = emit();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&fs::read(at("saxpy.wgsl")).unwrap()).contains("@compute"));
+    assert!(!at("saxpy.perpetua-Xy12zz.part.wgsl").exists() && at("mine.part.wgsl").exists());
+    for entry in fs::read_dir(folder.path().join("out")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    fs::create_dir(at("tiles.wgsl")).unwrap();
+    let said = text(&emit().stderr);
+    assert!(
+        said.contains("--out-dir out/tiles.wgsl: this is a folder"),
+        "{said}"
+    );
+    assert!(!at("saxpy.wgsl").exists());
+}

@@ -1,8 +1,11 @@
 //! A folder in which `perpetua wave` runs, and what is done to runs.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A folder of its own, and one for what the program knows of its user; removed at the end.
@@ -100,7 +103,19 @@ pub(crate) fn wait_for(child: &mut Child, reached: impl Fn() -> bool) {
             child.kill().unwrap();
             panic!("nothing came within {LONGEST:?}");
         }
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What comes of something that may wait for ever.
+#[cfg(unix)]
+pub(crate) fn within<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    let (told, heard) = mpsc::channel();
+    // If nothing comes, the test has failed, and its end is the thread's.
+    thread::spawn(move || told.send(what()));
+    match heard.recv_timeout(LONGEST) {
+        Ok(done) => done,
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -109,18 +124,42 @@ pub(crate) fn ended(mut command: Command) -> Output {
     end_of(command.stderr(Stdio::piped()).spawn().unwrap())
 }
 
+/// The same, with what it prints.
+pub(crate) fn printed(mut command: Command) -> Output {
+    command.stdout(Stdio::piped());
+    ended(command)
+}
+
+/// Reads what comes to its end, so that nothing waits for a reader.
+fn drained(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut all = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut all).unwrap();
+        }
+        all
+    })
+}
+
 /// The same of one that has begun.
 pub(crate) fn end_of(mut child: Child) -> Output {
     let started = Instant::now();
-    while child.try_wait().unwrap().is_none() {
+    drop(child.stdin.take());
+    let (stdout, stderr) = (drained(child.stdout.take()), drained(child.stderr.take()));
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
         if started.elapsed() > LONGEST {
             child.kill().unwrap();
-            panic!(
-                "it went on after {LONGEST:?}: {}",
-                said(&child.wait_with_output().unwrap())
-            );
+            let said = stderr.join().unwrap();
+            panic!("it went on after {LONGEST:?}: {}", String::from_utf8_lossy(&said));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
+    };
+    Output {
+        status,
+        stdout: stdout.join().unwrap(),
+        stderr: stderr.join().unwrap(),
     }
-    child.wait_with_output().unwrap()
 }

@@ -1,7 +1,9 @@
-//! `perpetua wave` as a user meets it: what it writes, and what it says when something is wrong.
+//! `perpetua wave`, `doctor` and `devices` as a user meets them: what they write, and what they say when something is wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod folder;
+#[cfg(target_os = "linux")]
+mod machine;
 mod outputs;
 #[cfg(unix)]
 mod signals;

@@ -72,13 +72,11 @@ fn a_video_does_not_go_to_what_is_open_already() {
     small(&folder.at("s.toml"));
     std::os::unix::fs::symlink("/dev/stdout", folder.at("v.mp4")).unwrap();
     fs::write(folder.at("all.txt"), "mine\n").unwrap();
-    let output = folder
-        .shell(&format!(
-            "{} wave --backend cpu --scene s.toml --steps 5 --frames 2 --video v.mp4 >> all.txt",
-            env!("CARGO_BIN_EXE_perpetua")
-        ))
-        .output()
-        .unwrap();
+    let command = folder.shell(&format!(
+        "{} wave --backend cpu --scene s.toml --steps 5 --frames 2 --video v.mp4 >> all.txt",
+        env!("CARGO_BIN_EXE_perpetua")
+    ));
+    let output = ended(command);
     let words = said(&output);
     assert!(
         !output.status.success()
@@ -142,11 +140,9 @@ fn a_film_that_fails_leaves_the_state() {
     let path = format!("{}:{}", folder.0.path().display(), std::env::var("PATH").unwrap());
     let options = "--scene s.toml --steps 200 --frames 100 --video v.mp4 --checkpoint c.bin --out w.png";
     let options: Vec<&str> = options.split(' ').collect();
-    let output = folder
-        .command(&[&["--backend", "cpu"], &*options].concat())
-        .env("PATH", path)
-        .output()
-        .unwrap();
+    let mut command = folder.command(&[&["--backend", "cpu"], &*options].concat());
+    command.env("PATH", path);
+    let output = ended(command);
     let words = said(&output);
     assert!(
         !output.status.success()
@@ -276,9 +272,7 @@ fn a_film_is_judged_by_ffmpegs_end_and_by_its_file() {
     small(&folder.at("s.toml"));
     let run = |script: &str| {
         let script = format!("cat >/dev/null\n{script}");
-        let output = with_ffmpeg(&folder, &script, &["--steps", "8", "--frames", "2"])
-            .output()
-            .unwrap();
+        let output = ended(with_ffmpeg(&folder, &script, &["--steps", "8", "--frames", "2"]));
         (
             output.status.code(),
             said(&output),
@@ -358,7 +352,7 @@ fn a_write_that_fails_is_said_and_leaves_nothing() {
     let script = format!(
         "trap '' XFSZ; ulimit -f 1; exec {program} wave --backend cpu --scene s.toml --steps 5 --checkpoint c.bin --out w.png"
     );
-    let output = folder.shell(&script).output().unwrap();
+    let output = ended(folder.shell(&script));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
         !output.status.success() && said.contains("error: writing "),
@@ -380,7 +374,8 @@ fn a_scene_may_have_any_name() {
     let name = std::ffi::OsStr::from_bytes(b"s\xff.toml");
     small(&folder.0.path().join(name));
     let mut command = folder.command(&["--backend=cpu", "--steps=5", "--scene"]);
-    let output = command.arg(name).output().unwrap();
+    command.arg(name);
+    let output = ended(command);
     assert!(output.status.success(), "{}", said(&output));
     assert!(folder.at("wave.png").exists());
 }
@@ -404,13 +399,14 @@ fn devices_and_pipes_are_written_and_a_deaf_stderr_ends_nothing() {
     };
     let (closed, stderr) = std::io::pipe().unwrap();
     drop(closed);
-    let mut to_pipe = folder
+    let to_pipe = folder
         .command(&[&base[..], &["--out=pipe"]].concat())
         .stderr(stderr)
         .spawn()
         .unwrap();
-    assert!(to_pipe.wait().unwrap().success());
-    assert!(reader.join().unwrap().starts_with(b"\x89PNG"));
+    assert!(end_of(to_pipe).status.success());
+    let picture = within(move || reader.join().unwrap());
+    assert!(picture.starts_with(b"\x89PNG"));
     assert!(fs::metadata(folder.at("pipe")).unwrap().file_type().is_fifo());
 
     #[cfg(target_os = "linux")]

@@ -28,7 +28,7 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
     // A file for frames is made when signals are caught already, and none is seen before.
     wait_for(&mut child, is_drawing);
     kill(&child, "INT");
-    let output = child.wait_with_output().unwrap();
+    let output = end_of(child);
     assert!(
         said(&output).contains("of 20000000 steps; go on with `perpetua wave --resume c.bin`"),
         "{}",
@@ -45,14 +45,14 @@ fn a_run_goes_on_from_its_checkpoint_alone_however_it_ended() {
         is_drawing() && fs::read(folder.at("c.bin")).unwrap() != first
     });
     kill(&child, "KILL");
-    child.wait().unwrap();
+    end_of(child);
     assert!(is_drawing());
 
     let second = fs::read(folder.at("c.bin")).unwrap();
     let mut child = start(&["--resume", "c.bin"]);
     wait_for(&mut child, || fs::read(folder.at("c.bin")).unwrap() != second);
     kill(&child, "TERM");
-    let output = child.wait_with_output().unwrap();
+    let output = end_of(child);
     assert_eq!(output.status.code(), Some(143), "{}", said(&output));
     assert_eq!(folder.names(), ["c.bin"]);
 
@@ -117,7 +117,7 @@ fn a_signal_that_is_ignored_stays_ignored() {
         wait_for(&mut child, || state() != before);
     }
     kill(&child, "TERM");
-    let output = child.wait_with_output().unwrap();
+    let output = end_of(child);
     assert_eq!(output.status.code(), Some(143), "{}", said(&output));
 }
 
@@ -148,29 +148,34 @@ fn a_pipe_without_a_reader_is_given_up_at_a_signal() {
             .spawn();
         if option == "--out=pipe" {
             // The option may stand but once.
-            child.as_mut().unwrap().wait().unwrap();
+            end_of(child.unwrap());
             child = folder
                 .command(&["--backend=cpu", "--scene=s.toml", "--steps=5", option])
                 .stderr(std::process::Stdio::piped())
                 .spawn();
         }
         let mut child = child.unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         // Signals are caught and the wait is ahead, or has begun.
         let awaited = if option == "--animate=pipe" {
             " cells, 5 steps of"
         } else {
             "5 steps in"
         };
-        assert!(lines.by_ref().any(|line| line.unwrap().contains(awaited)));
+        let (is_said, lines) = within(move || {
+            let mut lines = lines.map(Result::unwrap);
+            (lines.any(|line| line.contains(awaited)), lines)
+        });
+        assert!(is_said);
         if option == "--animate=pipe" {
             wait_for(&mut child, || {
                 folder.names().iter().any(|name| name.contains("locked"))
             });
         }
         kill(&child, signal);
-        let rest: Vec<String> = lines.map(Result::unwrap).collect();
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{rest:?}");
+        let status = end_of(child).status;
+        let rest: Vec<String> = within(move || lines.collect());
+        assert_eq!(status.code(), Some(code), "{rest:?}");
         assert!(
             rest.iter()
                 .any(|line| line.contains("interrupted while writing pipe, which is a pipe")),
@@ -197,10 +202,7 @@ fn a_checkpoint_is_one_runs() {
         .unwrap();
     let mark = || fs::read_to_string(folder.at("c.perpetua-locked.part.bin")).unwrap_or_default();
     wait_for(&mut first, || !mark().is_empty());
-    let second = folder
-        .command(&[&base[..], &["--steps=5"]].concat())
-        .output()
-        .unwrap();
+    let second = ended(folder.command(&[&base[..], &["--steps=5"]].concat()));
     let expect = format!("c.bin is in use by process {}", first.id());
     assert!(
         !second.status.success() && said(&second).contains(&expect),
@@ -216,13 +218,13 @@ fn a_checkpoint_is_one_runs() {
         said(&resumed)
     );
     kill(&first, "TERM");
-    assert_eq!(first.wait().unwrap().code(), Some(143));
+    assert_eq!(end_of(first).status.code(), Some(143));
     assert_eq!(folder.names(), ["c.bin", "s.toml"]);
 
     // Nor does one take the place of another that has not ended, or of what is no checkpoint.
     let refuse = |expect: &str| {
         let before = fs::read(folder.at("c.bin")).unwrap();
-        let output = folder.command(&base).arg("--steps=5").output().unwrap();
+        let output = ended(folder.command(&[&base[..], &["--steps=5"]].concat()));
         let said = said(&output);
         assert!(!output.status.success() && said.contains(expect), "{said}");
         assert_eq!(fs::read(folder.at("c.bin")).unwrap(), before);
@@ -314,17 +316,24 @@ fn a_signals_checkpoint_reaches_a_slow_pipe() {
         let mut child = folder.command(&options).stderr(Stdio::piped()).spawn().unwrap();
         wait_for(&mut child, is_drawing);
         kill(&child, "TERM");
-        let mut pipe = fs::File::open(folder.at("pipe")).unwrap();
-        let mut state = vec![0; 1000];
-        pipe.read_exact(&mut state).unwrap();
+        let path = folder.at("pipe");
+        let (mut pipe, mut state) = within(move || {
+            let mut pipe = fs::File::open(path).unwrap();
+            let mut state = vec![0; 1000];
+            pipe.read_exact(&mut state).unwrap();
+            (pipe, state)
+        });
         if is_patient {
             // The pipe is full meanwhile.
             std::thread::sleep(std::time::Duration::from_millis(200));
-            pipe.read_to_end(&mut state).unwrap();
+            state = within(move || {
+                pipe.read_to_end(&mut state).unwrap();
+                state
+            });
         } else {
             kill(&child, "TERM");
         }
-        let output = child.wait_with_output().unwrap();
+        let output = end_of(child);
         let words = said(&output);
         assert_eq!(output.status.code(), Some(143), "{words}");
         if is_patient {

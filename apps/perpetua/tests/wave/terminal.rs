@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use super::folder::*;
 
 /// A terminal in which a command runs. `None` where `script` is not installed.
-fn terminal(folder: &Folder, command: &str) -> Option<Command> {
+pub(crate) fn terminal(folder: &Folder, command: &str) -> Option<Command> {
     let mut terminal = folder.program("script");
     let is_there = terminal.arg("--version").stdout(Stdio::null()).status().is_ok();
     if !is_there {
@@ -32,10 +32,10 @@ fn the_bar_fits_the_terminal() {
         let command = format!(
             "stty rows 24 cols {columns}; {program} wave --backend cpu --resume c.bin --steps 1800 --checkpoint d.bin"
         );
-        let Some(mut terminal) = terminal(&folder, &command) else {
+        let Some(terminal) = terminal(&folder, &command) else {
             return;
         };
-        let terminal = terminal.output().unwrap();
+        let terminal = printed(terminal);
         let shown = String::from_utf8_lossy(&terminal.stdout);
         assert!(terminal.status.success(), "{shown}");
         assert!(
@@ -75,7 +75,7 @@ fn ctrl_c_in_a_terminal_keeps_the_state() {
     let mut terminal = terminal.spawn().unwrap();
     wait_for(&mut terminal, || folder.at("c.bin").exists());
     terminal.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
-    let output = terminal.wait_with_output().unwrap();
+    let output = end_of(terminal);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(130), "{shown}");
     assert!(shown.contains("--resume c.bin"), "{shown}");

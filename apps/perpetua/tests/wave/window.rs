@@ -70,18 +70,42 @@ impl Drop for Screen {
     }
 }
 
-/// The field on X11, where a session names no folder for sockets: drawn from a GPU's buffers, or by the host. It moves, and nothing is
-/// said.
-#[test]
-fn a_window_shows_the_wave() {
-    let Some(screen) = Screen::open() else { return };
-    for backend in ["wgpu", "cpu"] {
-        let folder = Folder::new();
+impl Screen {
+    /// A window on it, where a session names no folder for sockets.
+    fn window(&self, folder: &Folder, backend: &str) -> std::process::Command {
         let mut command = folder.command(&["--window", "--size=64", "--backend", backend]);
         for name in ["WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XDG_RUNTIME_DIR"] {
             command.env_remove(name);
         }
-        command.env("DISPLAY", &screen.name);
+        command.env("DISPLAY", &self.name);
+        command
+    }
+}
+
+/// A display that no graphics device draws on.
+#[test]
+fn a_window_without_a_graphics_device_is_an_error_in_words() {
+    let Some(screen) = Screen::open() else { return };
+    let folder = Folder::new();
+    let mut command = screen.window(&folder, "cpu");
+    for name in ["VK_ICD_FILENAMES", "VK_DRIVER_FILES"] {
+        command.env(name, "/nonexistent");
+    }
+    command.env("WGPU_BACKEND", "vulkan");
+    let output = ended(command);
+    let expect = "error: no graphics device can draw in a window on this display: `perpetua devices` says what was looked for; leave --window out\n";
+    assert_eq!((said(&output).as_str(), output.status.code()), (expect, Some(1)));
+}
+
+/// The field on X11, where a session names no folder for sockets, also where it names a display of Wayland's, which is none without it: drawn
+/// from a GPU's buffers, or by the host. It moves, and nothing is said.
+#[test]
+fn a_window_shows_the_wave() {
+    let Some(screen) = Screen::open() else { return };
+    for (backend, display) in [("wgpu", None), ("cpu", Some("wayland-0"))] {
+        let folder = Folder::new();
+        let mut command = screen.window(&folder, backend);
+        command.envs(display.map(|name| ("WAYLAND_DISPLAY", name)));
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let started = Instant::now();
         let mut first: Option<Vec<bool>> = None;
@@ -109,7 +133,7 @@ fn a_window_shows_the_wave() {
         if shown != "a window that has closed" {
             kill(&child, "TERM");
         }
-        let output = child.wait_with_output().unwrap();
+        let output = end_of(child);
         assert_eq!(
             (shown.as_str(), &*said(&output)),
             ("a wave", ""),

@@ -103,7 +103,12 @@ fn who_has_read_enough_may_close_the_pipe() {
 #[test]
 #[cfg(all(feature = "window", target_os = "linux"))]
 fn a_window_refuses_what_it_cannot_do() {
+    use perpetua::device::{BackendKind, Device};
     let folder = Folder::new();
+    let cuda = match Device::new(BackendKind::Cuda, 0) {
+        Ok(_) => "error: there is no display for a window".to_owned(),
+        Err(error) => format!("error: {error}"),
+    };
     for (args, expect) in [
         (
             &["--window", "--video", "v.mp4"][..],
@@ -114,6 +119,11 @@ fn a_window_refuses_what_it_cannot_do() {
             "error: --out: a window cannot do that",
         ),
         (
+            &["--window", "--checkpoint", "c.bin"],
+            "error: --checkpoint: a window cannot do that",
+        ),
+        (&["--window", "--size", "64", "--backend", "cuda"], &cuda),
+        (
             &["--window", "--size", "64"],
             "error: there is no display for a window",
         ),
@@ -122,7 +132,7 @@ fn a_window_refuses_what_it_cannot_do() {
         for name in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
             command.env_remove(name);
         }
-        let output = command.output().unwrap();
+        let output = ended(command);
         assert!(
             !output.status.success() && said(&output).starts_with(expect),
             "{}",
@@ -136,7 +146,7 @@ fn a_window_refuses_what_it_cannot_do() {
 #[test]
 fn help_says_how_files_are_written() {
     let folder = Folder::new();
-    let help = folder.command(&["--help"]).output().unwrap();
+    let help = printed(folder.command(&["--help"]));
     let text = String::from_utf8_lossy(&help.stdout).into_owned();
     assert!(text.contains("Files are written whole or not at all. "), "{text}");
 }
@@ -145,15 +155,49 @@ fn help_says_how_files_are_written() {
 #[test]
 fn defaults_of_lists_are_shown_as_they_are_written() {
     let folder = Folder::new();
-    let help = folder.command(&["bench", "--help"]).output().unwrap();
+    let help = printed(folder.command(&["bench", "--help"]));
     let text = String::from_utf8_lossy(&help.stdout).into_owned();
     for shown in [
         "[default: 64,128,256,512,1024,2048,4096]",
+        "[default: 64,128,256]",
         "[default: 256,1024]",
         "[default: double-slit,lens,",
     ] {
         assert!(text.contains(shown), "{text}");
     }
+    // An option with a value says what it is without it; a file is written to none.
+    let mut options: Vec<String> = Vec::new();
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("--") {
+            options.push(line.to_owned());
+        } else if let Some(option) = options.last_mut() {
+            option.extend([" ", line]);
+        }
+    }
+    options.retain(|option| option.contains('<'));
+    assert!(options.len() > 10, "{text}");
+    for option in options {
+        let is_told =
+            option.contains("default") || option.contains("if left out") || option.contains("<FILE>");
+        assert!(is_told, "{option}");
+    }
+}
+
+/// What was asked for beside the table is there, though nobody reads the table to its end.
+#[test]
+fn a_benchs_files_are_written_when_nobody_reads_its_table() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let args = "bench --backend cpu --size 16 --cube 8 --scene none --seconds 0.01 --csv t.csv --plot t.svg";
+    let args: Vec<&str> = args.split(' ').collect();
+    let mut command = folder.command(&args);
+    command.stdout(writer);
+    let output = ended(command);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(folder.names(), ["t.csv", "t.svg"]);
+    let table = fs::read_to_string(folder.at("t.csv")).unwrap();
+    assert_eq!(table.lines().count(), 3, "{table}");
 }
 
 /// A scene that has no such size does not end the measurement.
@@ -162,7 +206,7 @@ fn a_scene_too_small_to_measure_is_left_out() {
     let folder = Folder::new();
     let args = "bench --backend cpu --size 16 --cube 8 --scene ball --seconds 0.01";
     let args: Vec<&str> = args.split(' ').collect();
-    let output = folder.command(&args).output().unwrap();
+    let output = printed(folder.command(&args));
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && table.contains("8 x 8 x 8 "), "{table}");
     let words = said(&output);

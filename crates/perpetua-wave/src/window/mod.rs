@@ -95,7 +95,12 @@ pub fn run(start: Start) -> Result<(), String> {
             "there is no display for a window: none of WAYLAND_DISPLAY and DISPLAY is set; leave --window out"
                 .into(),
         ),
-        (None, Err(eframe::Error::Wgpu(WgpuError::RequestAdapterError(_)))) => Err(
+        (
+            None,
+            Err(eframe::Error::Wgpu(
+                WgpuError::RequestAdapterError(_) | WgpuError::CreateSurfaceError(_),
+            )),
+        ) => Err(
             "no graphics device can draw in a window on this display: `perpetua devices` says what was looked for; leave --window out"
                 .into(),
         ),
