@@ -27,7 +27,16 @@ fn flip(code: &mut [u8], mask: u32, word: u32, bits: u32) {
 fn planted_bugs_are_found() {
     let any = None;
     type Bug = (&'static str, Vec<Option<u8>>, usize, u8);
-    let bugs: [Bug; 6] = [
+    // Vectors are put together of halves by another instruction at each of the two widths.
+    let halves = |opcode: u8| -> Bug {
+        (
+            "halves of lanes are in a wrong order",
+            vec![Some(0x62), any, any, any, Some(opcode), any, Some(0x01)],
+            6,
+            0x00,
+        )
+    };
+    let bugs: [Bug; 7] = [
         (
             "code that does nothing",
             [0x53, 0x55, 0x41, 0x54].map(Some).to_vec(),
@@ -63,6 +72,12 @@ fn planted_bugs_are_found() {
             vec![Some(0x62), any, any, any, Some(0x64)],
             4,
             0x3D,
+        ),
+        (
+            "a register is lost over a call (it is saved as another)",
+            vec![Some(0x62), Some(0x41), Some(0x7E), any, Some(0x7F), Some(0x9E)],
+            5,
+            0x96,
         ),
     ];
     // The same without mask registers, where lanes lie in halves of vectors besides.
@@ -132,10 +147,10 @@ fn planted_bugs_are_found() {
     ];
     for width in Width::detect() {
         type Plant<'p> = (&'p str, Box<dyn Fn(&mut [u8]) + 'p>);
-        let of_bytes: &[Bug] = if *width == Width::EightAvx2 {
-            &narrow
-        } else {
-            &bugs
+        let of_bytes: Vec<Bug> = match width {
+            Width::EightAvx2 => narrow.to_vec(),
+            Width::Eight => [&bugs[..], &[halves(0x38)]].concat(),
+            _ => [&bugs[..], &[halves(0x3A)]].concat(),
         };
         let plants: Vec<Plant<'_>> = match width {
             Width::FourNeon => neon

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bugs;
-#[cfg(all(target_arch = "x86_64", unix))]
+#[cfg(unix)]
 mod checks;
 mod conditions;
 mod runs;
