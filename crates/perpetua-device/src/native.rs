@@ -23,8 +23,8 @@ pub struct NativeKernel {
     pub name: &'static str,
     /// Its signature, for checking arguments.
     pub signature: fn() -> Signature,
-    /// Makes a launch ready. `None` where the native body cannot run it with the promised meaning; it goes to the interpreter
-    /// then (or errs when there is no IR). Must not touch the buffers' contents: what it makes is kept for later launches with
+    /// Makes a launch ready. `None` where the native body cannot run it with the promised meaning; it runs by its IR
+    /// then (or errs when there is none). Must not touch the buffers' contents: what it makes is kept for later launches with
     /// the same arguments.
     pub prepare: NativePrepare,
 }

@@ -35,6 +35,32 @@ fn cpu_without_races() -> Result<()> {
     report(&device)
 }
 
+/// What kernels decide, again in strips and as machine code of each width but the widest, which `cpu` runs.
+#[cfg(all(feature = "cpu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod widths {
+    use super::*;
+    use perpetua_ir::interp::Width;
+
+    fn report_at(count: usize) -> Result<()> {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let context = device.context().as_any().downcast_ref::<CpuContext>();
+        context
+            .expect("the CPU backend's own context")
+            .assume_widths(count);
+        report(&device)
+    }
+
+    #[test]
+    fn cpu_in_strips() -> Result<()> {
+        report_at(0)
+    }
+
+    #[test]
+    fn cpu_at_narrower_widths() -> Result<()> {
+        (1..Width::detect().len()).try_for_each(report_at)
+    }
+}
+
 /// Kernels that come as IR run as machine code where the processor has the instructions; else the reason has a name.
 #[cfg(all(feature = "cpu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[test]
@@ -70,5 +96,8 @@ fn what_stays_in_the_interpreter_says_why() -> Result<()> {
         ..options
     };
     assert_eq!(why(plain, &interpret)?, Some("it was asked for".to_owned()));
+    let context = device.context().as_any().downcast_ref::<CpuContext>();
+    context.expect("the CPU backend's own context").assume_widths(0);
+    assert_eq!(why(plain, &options)?, Some("it was asked for".to_owned()));
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Streams that use one buffer with no event between them: what they read is unspecified, and nothing else goes wrong. Run
-//! by itself it sees values; under ThreadSanitizer, which `cargo xtask test` runs it under, every access.
+//! by itself it sees values; under ThreadSanitizer, which `cargo xtask test` runs it under and where kernels are interpreted, every
+//! access.
 #![cfg(feature = "cpu")]
 
 mod at_once;
@@ -97,12 +98,20 @@ fn the_host_races_with_streams_for_mapped_memory() -> Result<()> {
 }
 
 #[test]
-fn interpreted_kernels_race_with_transfers() -> Result<()> {
+fn kernels_race_with_transfers() -> Result<()> {
     let device = Device::new(BackendKind::Cpu, 0)?;
-    let add = device
-        .compile(&KernelSource::IrText(ADD), &CompileOptions::default())?
-        .only()?;
-    for len in SIZES.map(|bytes| bytes / 4) {
+    for (interpret, bytes) in [
+        (false, SIZES[0]),
+        (false, SIZES[1]),
+        (true, SIZES[0]),
+        (true, SIZES[1]),
+    ] {
+        let options = CompileOptions {
+            interpret,
+            ..CompileOptions::default()
+        };
+        let add = device.compile(&KernelSource::IrText(ADD), &options)?.only()?;
+        let len = bytes / 4;
         let (one, two) = (device.zeros::<u32>(len)?, device.zeros::<u32>(len)?);
         device.synchronize()?;
         let launch = |stream: &Stream| stream.launch(&add, LaunchConfig::linear(len, 64), args![&one]);

@@ -5,18 +5,20 @@
 //! code that no file holds.
 
 use perpetua_ir::interp::Interpreter;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use perpetua_ir::interp::Width;
 use perpetua_ir::verify::Verified;
 
-/// Gives the interpreter machine code of its kernel; or tells why it has none.
+/// Gives the interpreter machine code of its kernel, at the best of the processor's first `widths`; or tells why it has none.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified) -> Result<(), String> {
-    use perpetua_ir::interp::MachineCode;
-    use perpetua_ir::interp::{Refusal, Width};
+pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified, widths: usize) -> Result<(), String> {
+    use perpetua_ir::interp::{MachineCode, Refusal};
 
-    let width = Width::detect()
-        .last()
-        .ok_or_else(|| Refusal::Processor.to_string())?;
-    let code = MachineCode::generate(kernel, *width).map_err(|refusal| refusal.to_string())?;
+    if cfg!(perpetua_tsan) {
+        return Err("ThreadSanitizer does not see machine code".into());
+    }
+    let width = best(widths).ok_or_else(|| Refusal::Processor.to_string())?;
+    let code = MachineCode::generate(kernel, width).map_err(|refusal| refusal.to_string())?;
     let executable = |bytes: &[u8]| {
         let mut memory = memmap2::MmapMut::map_anon(bytes.len())?;
         memory.copy_from_slice(bytes);
@@ -36,6 +38,12 @@ pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified) -> Resul
     Ok(())
 }
 
+/// The fastest of the processor's first `widths`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn best(widths: usize) -> Option<Width> {
+    Width::detect().iter().take(widths).last().copied()
+}
+
 /// A line of a map for `perf`: start and length in hexadecimal, and a name.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn name_line(start: usize, len: usize, name: &str) -> String {
@@ -52,13 +60,23 @@ fn append(file: &std::path::Path, line: &str) -> std::io::Result<()> {
 
 /// There is a generator for x86-64 and for AArch64.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn install(_: &mut Interpreter, _: &Verified) -> Result<(), String> {
+pub(super) fn install(_: &mut Interpreter, _: &Verified, _: usize) -> Result<(), String> {
     Err("there is no machine code for this kind of processor".into())
 }
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_the_first_widths_the_last_is_the_best() {
+        let all = Width::detect();
+        assert_eq!(best(0), None);
+        for (number, width) in all.iter().enumerate() {
+            assert_eq!(best(number + 1), Some(*width));
+        }
+        assert_eq!(best(usize::MAX), all.last().copied());
+    }
 
     #[test]
     fn maps_name_code_as_perf_reads_it() {

@@ -1,7 +1,7 @@
 //! The CPU as a device: its properties, and its context.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use perpetua_ir::back::Capability;
@@ -113,6 +113,7 @@ pub(super) struct Shared {
     lost: AtomicBool,
     races: AtomicBool,
     cache: AtomicU64,
+    widths: AtomicUsize,
     queues: Mutex<Vec<Weak<Queue>>>,
     pub(super) claims: Claims,
     // Whether there were ever two streams at the same time.
@@ -143,6 +144,12 @@ impl Shared {
     pub(super) fn cache(&self) -> u64 {
         // Relaxed: as in `detects_races`.
         self.cache.load(Ordering::Relaxed)
+    }
+
+    /// How many of the processor's widths of vectors kernels may be compiled for.
+    pub(super) fn widths(&self) -> usize {
+        // Relaxed: as in `detects_races`.
+        self.widths.load(Ordering::Relaxed)
     }
 
     /// Whether work of several streams may meet, so that it must claim its memory. Asked under a queue's lock.
@@ -201,6 +208,13 @@ impl CpuContext {
         self.shared.cache.store(bytes, Ordering::Relaxed);
     }
 
+    /// Takes the processor to have only the first `count` of the widths of vectors that it has
+    /// ([`Width::detect`](perpetua_ir::interp::Width::detect)), for kernels compiled from now on: with 0 those without a native body
+    /// run in the interpreter. What they compute stays the same.
+    pub fn assume_widths(&self, count: usize) {
+        self.shared.widths.store(count, Ordering::Relaxed);
+    }
+
     fn new(info: DeviceInfo) -> CpuContext {
         let id = ContextId::unique();
         let shared = Arc::new(Shared {
@@ -209,6 +223,7 @@ impl CpuContext {
             lost: AtomicBool::new(false),
             races: AtomicBool::new(false),
             cache: AtomicU64::new(simd::cache()),
+            widths: AtomicUsize::new(usize::MAX),
             queues: Mutex::default(),
             claims: Claims::default(),
             several: AtomicBool::new(false),

@@ -1,4 +1,4 @@
-//! The CPU backend's launches: native bodies and the interpreter, spread over threads. In `slabs`: parts of one.
+//! The CPU backend's launches: native bodies, machine code and the interpreter, spread over threads. In `slabs`: parts of one.
 
 mod slabs;
 
@@ -84,6 +84,7 @@ impl CpuFunction {
             }
             _ => (OnceLock::new(), None),
         };
+        let interpret = interpret || shared.widths() == 0;
         let function = CpuFunction(Arc::new(Inner {
             shared,
             signature,
@@ -154,7 +155,7 @@ impl Inner {
             })?;
             let mut interpreter = Interpreter::new(verified).map_err(|e| self.error(e))?;
             if !self.interpret
-                && let Err(refusal) = code::install(&mut interpreter, verified)
+                && let Err(refusal) = code::install(&mut interpreter, verified, self.shared.widths())
             {
                 let _ = self.refusal.set(refusal);
             }
@@ -301,7 +302,7 @@ impl Launch {
         self.args.iter().any(is_host)
     }
 
-    /// The launch made ready as native code; `None` where it runs in the interpreter, and before
+    /// The launch made ready as native code; `None` where it runs by its IR, and before
     /// [`make_ready`](Launch::make_ready).
     pub(super) fn prepared(&self) -> Option<&Arc<dyn PreparedLaunch>> {
         self.ready.get()?.as_ref().filter(|_| !self.is_watched())
