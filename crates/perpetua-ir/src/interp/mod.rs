@@ -1,5 +1,5 @@
 //! The lockstep interpreter: the meaning of the IR, which every target is measured against, and the CPU's way to run what
-//! has no native Rust. A block's lanes execute each operation together, over arrays of lanes, under masks.
+//! has neither native Rust nor machine code. A block's lanes execute each operation together, over arrays of lanes, under masks.
 //!
 //! In the order in which a kernel passes through: `program` is the flat form in which it runs, `flatten` makes it, `launch`
 //! checks arguments, `turns` hands out blocks, `machine` runs one, through `memory`, watched by `race`; `gangs` runs them

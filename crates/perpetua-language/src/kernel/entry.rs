@@ -262,7 +262,7 @@ impl KernelFn {
         self.changed(None, |how| how.stencil = config)
     }
 
-    /// The kernel without native code, so that the CPU runs it in the interpreter.
+    /// The kernel without native code, so that the CPU runs it as machine code, or in the interpreter.
     pub fn interpreted(self) -> KernelFn {
         self.changed(None, |_| {})
     }

@@ -43,27 +43,7 @@ enum Param<'a> {
     Position(&'a syn::Ident),
 }
 
-/// Whether a stencil's grid has a depth: some method of its position says so.
-fn is_deep(function: &syn::ItemFn, options: &KernelOptions) -> bool {
-    struct Deep(bool);
-    impl<'ast> syn::visit::Visit<'ast> for Deep {
-        fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-            let name = call.method.unraw().to_string();
-            self.0 |= match name.as_str() {
-                "up" | "down" => call.args.len() == 1,
-                "z" => call.args.is_empty(),
-                "at" => call.args.len() == 4,
-                _ => false,
-            };
-            syn::visit::visit_expr_method_call(self, call);
-        }
-    }
-    let mut deep = Deep(options.stencil.volume);
-    syn::visit::Visit::visit_block(&mut deep, &function.block);
-    deep.0
-}
-
-/// The native program of a kernel; `None` where it runs in the interpreter only.
+/// The native program of a kernel; `None` where it runs as machine code or in the interpreter only.
 pub(crate) fn program(
     function: &syn::ItemFn,
     read: &Read<Function>,
@@ -88,30 +68,26 @@ pub(crate) fn program(
             .collect(),
     };
     let native = setting.native();
-    let stencil = (read.tree.kind == FunctionKind::Stencil).then(|| is_deep(function, options));
+    let is_stencil = read.tree.kind == FunctionKind::Stencil;
 
     // Without a use of the lanes' places in their blocks these need not be told apart.
     let conditions = conditions(&block);
     let mut first = lane(&params, &setting, &conditions);
     first.block(&block);
     let merged = !first.local;
-    if first.unsupported || (stencil.is_some() && !merged) {
+    if first.unsupported || is_stencil && !merged {
         return None;
     }
     let mut lane = lane(&params, &setting, &conditions);
     let lane_body = lane.block(&block);
-    let asked = lane.asked | stencil.map_or(0, |_| 1 << COMPUTED);
+    let asked = lane.asked | if is_stencil { 1 << COMPUTED } else { 0 };
     let leaving = lane.leaving;
     let accesses = params.iter().filter_map(|param| accesses(param, &lane));
     let names: Vec<TokenStream> = params.iter().filter_map(binding).collect();
     let grid = internal("grid");
-    let (grid_name, grid_type, grid_value) = match stencil {
-        Some(deep) => (
-            quote!(#grid),
-            quote!(#native::Grid),
-            grid_of(options, deep, facade),
-        ),
-        None => (TokenStream::new(), TokenStream::new(), TokenStream::new()),
+    let (grid_name, grid_type, grid_value) = match is_stencil {
+        true => (quote!(#grid), quote!(#native::Grid), grid_of(options, facade)),
+        false => (TokenStream::new(), TokenStream::new(), TokenStream::new()),
     };
     let types = params.iter().filter_map(|param| argument_type(param, &native));
     let values = params.iter().filter_map(taken);
@@ -121,7 +97,7 @@ pub(crate) fn program(
         placed,
     } = placed(&params);
     let mode = internal("m");
-    let start = stencil.map(|_| {
+    let start = is_stencil.then(|| {
         quote! {
             if !#mode.guard(#COMPUTED, #grid.computes(#mode)) {
                 return ::core::result::Result::Ok(());
@@ -271,19 +247,15 @@ fn placed(params: &[Param<'_>]) -> Placed {
 }
 
 /// The stencil's grid, of the arguments that follow the function's own.
-fn grid_of(options: &KernelOptions, deep: bool, facade: &TokenStream) -> TokenStream {
-    let depth = if deep {
-        quote!(::core::option::Option::Some(args.value::<u32>()?))
-    } else {
-        quote!(::core::option::Option::None)
-    };
+fn grid_of(options: &KernelOptions, facade: &TokenStream) -> TokenStream {
     let halo = options.stencil.halo.unwrap_or(1);
     let edge = output::edge(options.stencil.edge.unwrap_or(EdgeOption::Interior));
     quote! {
         #facade::native::Grid::new(
             args.value::<u32>()?,
             args.value::<u32>()?,
-            #depth,
+            // The depth, where the kernel has one.
+            args.value::<u32>(),
             #halo,
             #facade::Edge::#edge,
         )

@@ -7,7 +7,7 @@
 //! with a footprint that moves on by strides.
 //!
 //! There are two views of it. [`Footprint::plan`] tells lanes apart, and says where no index can be out of range and what numbered
-//! conditions are. [`Footprint::reaches`] tells apart *rows*: the blocks that differ in no axis but those before the last that has
+//! conditions are; of its pieces, [`Footprint::standing`] says whether lanes race (`standing`). [`Footprint::reaches`] tells apart *rows*: the blocks that differ in no axis but those before the last that has
 //! several blocks; their numbers follow one another.
 
 mod form;
@@ -18,6 +18,7 @@ mod program;
 mod read;
 mod slice;
 mod space;
+mod standing;
 mod walk;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ use given::{Coordinates, state};
 pub use given::{Given, Launch};
 use program::Program;
 pub use space::{AXES, Space};
+pub use standing::{Reached, Standing};
 pub use walk::Conditions;
 use walk::{Seen, Stop, TURNS, Walk};
 

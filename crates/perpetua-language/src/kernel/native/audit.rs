@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 
 use perpetua_device::native::{NativeArg, NativeLaunch};
-use perpetua_ir::pass::footprint::{AXES, Space};
+use perpetua_ir::pass::footprint::{AXES, Reached, Space};
 
 use super::decide::Recorded;
 use super::launch::Prepared;
 use super::mode::{Checked, Position, Shape, Watch};
-use super::plan::{How, Part, Reach, plan};
+use super::plan::{How, Part, plan};
 use super::program::Program;
 use super::stop::{Site, Stop};
 use super::view::Extent;
@@ -29,7 +29,7 @@ pub(super) fn audit<P: Program>(
     let Some(whole) = prepared.whole else {
         return Some(Ok(0));
     };
-    let plan = plan::<P>(launch, args, &prepared.extents, whole);
+    let plan = plan::<P>(launch, args, whole);
     let reaches = plan.reaches.unwrap_or_default();
     let mut lanes = 0;
     for part in plan.parts.iter().filter(|part| part.how != How::Checked) {
@@ -111,7 +111,7 @@ impl Seen {
         &self,
         part: &Part,
         lane: &[i64; AXES],
-        reaches: &[Reach],
+        reaches: &[Reached],
         extents: &[Option<Extent>],
     ) -> Option<String> {
         let foretold = |(start, index, stores): (usize, usize, bool)| {
@@ -120,16 +120,11 @@ impl Seen {
                     let here = (0..AXES).all(|axis| {
                         reach.lanes.from[axis] <= lane[axis] && lane[axis] < reach.lanes.to[axis]
                     });
-                    let is_it = extents[reach.slot].is_some_and(|extent| extent.start == start);
-                    let fits = reach.form.is_none_or(|form| {
-                        let at: i64 = form
-                            .strides
-                            .iter()
-                            .zip(lane)
-                            .map(|(stride, at)| stride * at)
-                            .sum();
-                        (at + form.low..=at + form.high).contains(&(index as i64))
-                    });
+                    let is_it = extents[reach.param as usize].is_some_and(|extent| extent.start == start);
+                    let form = reach.elements;
+                    let steps = form.strides.iter().zip(lane);
+                    let at: i64 = steps.map(|(stride, at)| stride * at).sum();
+                    let fits = (at + form.low..=at + form.high).contains(&(index as i64));
                     here && is_it && fits && (reach.stores || !stores)
                 })
         };

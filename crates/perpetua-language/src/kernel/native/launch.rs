@@ -67,7 +67,7 @@ impl<P: Program> Prepared<P> {
             footprints: None,
         };
         if let Some(whole) = prepared.whole {
-            let plan = plan::<P>(launch, given, &prepared.extents, whole);
+            let plan = plan::<P>(launch, given, whole);
             prepared.slabs = Slabs::of(&whole, P::MERGED);
             prepared.footprints = plan.footprints(&prepared.extents, &prepared.slabs);
             prepared.parts = plan.parts;
