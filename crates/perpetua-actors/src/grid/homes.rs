@@ -13,6 +13,7 @@ use super::beat::Beat;
 use super::commons::Commons;
 use super::place::Part;
 use super::port::Port;
+use super::watch::ActorCounts;
 use crate::context::GROUP_LANES;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
@@ -39,8 +40,8 @@ const STATES: usize = 8;
 pub struct GridImage {
     /// The states' bytes, one after the other.
     pub states: Vec<u8>,
-    /// How often each actor's handler has run; wraps at 2^32.
-    pub handled: Vec<u32>,
+    /// How often each actor's handler has run.
+    pub handled: Vec<u64>,
     /// Packets that wait in rings and boxes, each home's in order of receipt.
     pub packets: Vec<[u32; PACKET_WORDS]>,
 }
@@ -290,9 +291,8 @@ impl Grid {
                 .actors
                 .slice(records)?
                 .read()?
-                .into_iter()
-                .skip(1)
-                .step_by(ACTOR_WORDS)
+                .chunks_exact(ACTOR_WORDS)
+                .map(|record| ActorCounts::of(record).handled)
                 .collect(),
             packets: Vec::new(),
         };

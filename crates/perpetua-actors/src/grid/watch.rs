@@ -25,15 +25,27 @@ pub struct GridReport {
     pub put_out: u64,
 }
 
-/// What an actor has done, as its device counted; wraps at 2^32.
+/// What an actor has done, as its device counted. Read in the moment in which a lower half wraps, 2^32 less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActorCounts {
     /// How often its handler has run to its end.
-    pub handled: u32,
+    pub handled: u64,
     /// What these runs have sent, answers included.
-    pub sent: u32,
-    /// What their outboxes had no room for.
+    pub sent: u64,
+    /// What their outboxes had no room for; wraps at 2^32.
     pub refused: u32,
+}
+
+impl ActorCounts {
+    /// Of an actor's record.
+    pub(super) fn of(record: &[u32]) -> ActorCounts {
+        let wide = |low: usize, high: usize| u64::from(record[low]) | u64::from(record[high]) << 32;
+        ActorCounts {
+            handled: wide(1, 4),
+            sent: wide(2, 5),
+            refused: record[3],
+        }
+    }
 }
 
 impl Grid {
@@ -48,12 +60,10 @@ impl Grid {
         }
     }
 
-    /// How often the handler of one actor has run to its end, as its device counted; wraps at 2^32. Stops nobody.
-    pub fn handled(&self, index: u32) -> Result<u32> {
-        let at = (self.shared.first_actor + index) as usize * ACTOR_WORDS + 1;
-        let word = self.shared.commons.actors.slice(at..at + 1)?;
-        let read = self.shared.commons.copies.read(&word)?;
-        Ok(read.first().copied().unwrap_or(0))
+    /// How often the handler of one actor has run to its end, as its device counted. Stops nobody.
+    pub fn handled(&self, index: u32) -> Result<u64> {
+        let counts = self.counts(index..index + 1)?;
+        Ok(counts.first().map_or(0, |counts| counts.handled))
     }
 
     /// What these actors have done, as their device counted, read at once.
@@ -63,12 +73,7 @@ impl Grid {
             (first + actors.start) as usize * ACTOR_WORDS..(first + actors.end) as usize * ACTOR_WORDS;
         let records = self.shared.commons.actors.slice(records)?;
         let read = self.shared.commons.copies.read(&records)?;
-        let counts = read.chunks_exact(ACTOR_WORDS).map(|record| ActorCounts {
-            handled: record[1],
-            sent: record[2],
-            refused: record[3],
-        });
-        Ok(counts.collect())
+        Ok(read.chunks_exact(ACTOR_WORDS).map(ActorCounts::of).collect())
     }
 
     /// Whether all that other homes have sent to these has been handled. Stops nobody.
@@ -179,5 +184,37 @@ impl Grid {
             .take_fault()
             .err()
             .map(|fault| fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use perpetua_device::{BackendKind, Device};
+
+    use super::*;
+    use crate::echo::{Echo, echo};
+    use crate::grid::{Commons, GridOptions, Shape};
+    use crate::message::Packet;
+
+    #[test]
+    fn counters_go_on_beyond_32_bits() {
+        let device = Device::new(BackendKind::Cpu, 0).unwrap();
+        let commons = Arc::new(Commons::new(&device, Shape::new(1, 2)).unwrap());
+        let grid = Grid::new(&commons, &echo::handler(), &[0; 8], &GridOptions::new(2, 1)).unwrap();
+        // Active, and before the last number.
+        let record = [2, u32::MAX, u32::MAX, 0];
+        let write = || commons.actors.slice(ACTOR_WORDS..ACTOR_WORDS + 4)?.write(&record);
+        grid.parked(write).unwrap().unwrap();
+        let mut packet = Packet::of(&Echo::default());
+        packet.header.destination = 1;
+        assert_eq!(grid.push(0, [&packet.to_words()]), 1);
+        while grid.drain(0, 1, |_| {}) == 0 {}
+        // Counted behind the answer.
+        while grid.handled(1).unwrap() == u64::from(u32::MAX) {}
+        let counts = grid.counts(0..2).unwrap();
+        assert_eq!((counts[1].handled, counts[1].sent), (1 << 32, 1 << 32));
+        assert_eq!(counts[0], ActorCounts::default());
     }
 }

@@ -47,8 +47,8 @@ pub const BOX_RESERVED: usize = 34;
 pub const BOX_DONE: usize = 35;
 
 /// Words of an actor's record, in device memory: its state of life, handlers run to their end, what these sent, what their outboxes had no
-/// room for.
-pub const ACTOR_WORDS: usize = 4;
+/// room for; then the upper halves of the second and the third. The others fill a sector, so that no record lies in two.
+pub const ACTOR_WORDS: usize = 8;
 
 /// Buckets of a row of latencies, from sending to the handler's begin in microseconds: values below 8 have one each, above that
 /// each power of two has four.
@@ -61,7 +61,8 @@ pub const COMMAND_BECOME: u32 = 2;
 /// The command that gives the destination its first state again, wherever it is in its life.
 pub const COMMAND_RESTART: u32 = 3;
 
-/// An undelivered packet's reason, in the header's last word: the destination does not take messages now.
+/// An undelivered packet's reason, in the lowest eight bits of the header's last word, the packet's kind in the next eight: the destination does not take
+/// messages now.
 pub const REASON_INACTIVE: u32 = 1;
 /// Its deadline had passed.
 pub const REASON_EXPIRED: u32 = 2;
@@ -71,8 +72,7 @@ pub const REASON_FOREIGN: u32 = 3;
 pub const REASON_FULL: u32 = 4;
 /// There is no such destination.
 pub const REASON_UNKNOWN: u32 = 5;
-/// The destination's box was full while the sender's home was to leave the device: the host delivers it. The packet's kind stands above
-/// the reason's eight bits.
+/// The destination's box was full while the sender's home was to leave the device: the host delivers it.
 pub const REASON_LEAVING: u32 = 6;
-/// The sender's own box was full, which nobody else empties: the host delivers it where there is room. Its kind as above.
+/// The sender's own box was full, which nobody else empties: the host delivers it where there is room.
 pub const REASON_OWN: u32 = 7;

@@ -11,7 +11,7 @@ pub const MAIL_WORDS: usize = 896;
 /// Which three of a packet's words begin with its flags.
 const MARK_PART: usize = 2;
 /// Words of an actor's record.
-const RECORD: usize = 4;
+const RECORD: usize = 8;
 
 /// A word of the block's shared memory that other lanes write meanwhile.
 #[device]
@@ -299,11 +299,16 @@ pub fn put_to_host(
 /// Counts what a run of a handler sent, and what its outbox had no room for.
 #[device]
 pub fn count_sends(actors: &mut [u32], actor: u32, sent: u32, refused: u32) {
+    let at = actor as usize * RECORD;
     if sent != 0 {
-        actors[actor as usize * RECORD + 2] += sent;
+        let all = actors[at + 2] + sent;
+        actors[at + 2] = all;
+        if all < sent {
+            actors[at + 5] += 1;
+        }
     }
     if refused != 0 {
-        actors[actor as usize * RECORD + 3] += refused;
+        actors[at + 3] += refused;
     }
 }
 
@@ -311,7 +316,12 @@ pub fn count_sends(actors: &mut [u32], actor: u32, sent: u32, refused: u32) {
 #[device]
 pub fn count_run(actors: &mut [u32], actor: u32, known: u32, latencies: &mut [u32], row: usize, waited: u64) {
     if known != 0 {
-        actors[actor as usize * RECORD + 1] += 1;
+        let at = actor as usize * RECORD;
+        let runs = actors[at + 1] + 1;
+        actors[at + 1] = runs;
+        if runs == 0 {
+            actors[at + 4] += 1;
+        }
     }
     let short = waited.min(0xff_ffff) as u32;
     let power = 29 - (short | 4).leading_zeros();

@@ -210,7 +210,7 @@ macro_rules! __resident_kernel {
                     if takes || $group {
                         actor = mail[at];
                         // Early: it may be far away.
-                        life = actors[actor as usize * 4];
+                        life = actors[actor as usize * 8];
                     }
                     let index = (actor - first_actor) as usize;
                     if ::perpetua::prelude::subgroup_any((waiting & (waiting - 1)) != 0) {
@@ -266,7 +266,7 @@ macro_rules! __resident_kernel {
                             if type_id == 1 {
                                 ::perpetua::actors::kernels::parts::poke(stays, 0, 0);
                             } else if type_id == 2 {
-                                actors[actor as usize * 4] = mail[at + 8];
+                                actors[actor as usize * 8] = mail[at + 8];
                             } else {
                                 states[index] = first_states[0];
                             }
@@ -338,7 +338,7 @@ macro_rules! __resident_kernel {
                                 states[index] = first_states[0];
                             }
                             answer = ::perpetua::actors::context::Answer::none();
-                            actors[actor as usize * 4] = 5;
+                            actors[actor as usize * 8] = 5;
                         } else if answer.known == 0 && kind != 2 && kind != 6 {
                             // An answer that the asker does not take as a message ends here.
                             reason = 3;
@@ -390,7 +390,7 @@ macro_rules! __resident_kernel {
                                     from = sender;
                                 } else if reason != 0 {
                                     entry.flags = 7 | (mark & 0xffff_ff00);
-                                    note = reason;
+                                    note = reason | (kind << 8);
                                     from = sender;
                                 }
                             }

@@ -149,7 +149,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Actors that a device has room for, 65,536 unless said otherwise: each takes 20 bytes there beside its state.
+    /// Actors that a device has room for, 65,536 unless said otherwise: each takes 36 bytes there beside its state.
     pub fn device_actors(mut self, actors: u32) -> RuntimeBuilder {
         self.settings.device_actors = actors;
         self

@@ -38,7 +38,7 @@ pub(crate) struct ActorImage {
     pub(crate) errors: u64,
 }
 
-/// Actors stand still, between two messages, and mailboxes take nothing, until this is dropped.
+/// Actors stand still, between two messages, mailboxes take nothing, and what is unsent stays with its sender, until this is dropped.
 pub(crate) trait Frozen {
     /// The actor as it stands; `None` where it is gone.
     fn image(&self, actor: ActorId) -> Option<ActorImage>;
@@ -82,7 +82,7 @@ pub(crate) trait Engine: Send + Sync {
     /// Where in its life an actor is; `None` where it is gone.
     fn life(&self, actor: ActorId) -> Option<ActorState>;
 
-    /// Moves an actor on in its life; the error names an illegal move. A handler that runs meanwhile runs on.
+    /// Moves an actor on in its life; the error names an illegal move. A handler that runs meanwhile runs on. May wait while frozen.
     fn transition(&self, actor: ActorId, to: ActorState) -> Result<()>;
 
     /// Whether no handler of this actor runs.

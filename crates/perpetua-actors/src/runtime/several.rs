@@ -215,7 +215,8 @@ impl Engine for Several {
     }
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
-        // One after the other: what is sent to one that stands still finds no room, and is in its sender's image.
+        // One after the other: what is sent to one that stands still finds no room, and is in its sender's image; what is unsent in one that
+        // stands still stays there.
         let frozen = self.engines.iter().map(|engine| engine.freeze());
         Ok(Box::new(Standstill {
             engines: self,

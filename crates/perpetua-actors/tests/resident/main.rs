@@ -227,7 +227,7 @@ fn faults() {
         let refused = ask(&grid, actor, &Number { value: 5 });
         assert_eq!(
             (refused.header.kind, refused.header.deadline),
-            (Kind::Undelivered, 1)
+            (Kind::Undelivered, 1 | (Kind::Ask as u32) << 8)
         );
     }
     // One that has its first state again stays where it is; then it goes on.

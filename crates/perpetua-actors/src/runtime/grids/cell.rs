@@ -18,7 +18,7 @@ use crate::telemetry::ActorMetrics;
 #[derive(Default)]
 pub(super) struct Cell {
     inside: Mutex<Inside>,
-    /// What it has sent to the host or to a topic, and what found no room there. Locked while that is delivered, never within `inside`.
+    /// What it has sent and what found no room: at the host, in a topic, or in a mailbox. Locked while that is delivered, never within `inside`.
     pub(super) unsent: Mutex<Unsent>,
     /// Something it has sent finds no room: it handles nothing meanwhile. Written under the lock of `inside`.
     stalled: AtomicBool,
@@ -79,12 +79,15 @@ impl Cell {
         }
     }
 
-    /// Keeps a packet that came back, for when the actor is active again; false where it never will be. It goes before what its sender has sent
+    /// Keeps a packet that came back, for when the actor is active again, unless so many wait for it. It goes before what its sender has sent
     /// since.
-    pub(super) fn hold_again(&self, packet: &Packet) -> bool {
+    pub(super) fn hold_again(&self, packet: &Packet, capacity: usize) -> std::result::Result<(), Refusal> {
         let mut inside = lock(&self.inside);
         if inside.removed || inside.life == ActorState::Terminated {
-            return false;
+            return Err(Refusal::Gone);
+        }
+        if self.waits.load(Ordering::Relaxed) as usize >= capacity {
+            return Err(Refusal::Full);
         }
         let head = &packet.header;
         let is_later = |other: &Packet| {
@@ -94,7 +97,7 @@ impl Cell {
         let at = inside.held.iter().position(is_later).unwrap_or(inside.held.len());
         inside.held.insert(at, *packet);
         self.waits.fetch_add(1, Ordering::Relaxed);
-        true
+        Ok(())
     }
 
     /// Moves it on; `tell` says so to the device, with what has waited for it where it becomes active.
@@ -234,8 +237,8 @@ impl Cell {
 
     pub(super) fn metrics(&self, counts: ActorCounts) -> ActorMetrics {
         ActorMetrics {
-            messages_processed: u64::from(counts.handled) + self.before.load(Ordering::Relaxed),
-            messages_sent: counts.sent.into(),
+            messages_processed: counts.handled + self.before.load(Ordering::Relaxed),
+            messages_sent: counts.sent,
             messages_dropped: u64::from(counts.refused) + self.dropped.load(Ordering::Relaxed),
             errors_encountered: self.errors.load(Ordering::Relaxed),
             queue_depth: self.waits.load(Ordering::Relaxed).into(),
@@ -274,8 +277,9 @@ mod tests {
         }
         // In the order in which the device gives them back.
         for (sender, sent) in [(1, 1), (1, 2), (2, 1), (3, 9)] {
-            assert!(cell.hold_again(&packet(sender, sent)));
+            assert_eq!(cell.hold_again(&packet(sender, sent), 4), Ok(()));
         }
+        assert_eq!(cell.hold_again(&packet(1, 2), 4), Err(Refusal::Full));
         let mut order = Vec::new();
         cell.revive(ActorState::Active, |_, held| {
             order = held.iter().map(|p| (p.header.sender.0, p.header.sent)).collect();

@@ -121,22 +121,22 @@ impl Deployed {
         queue.waiting.len() + queue.inside.len()
     }
 
-    /// The actors as they stand; all grids are parked, and what came out was taken.
+    /// The actors as they stand; all grids are parked, what came out was taken, and nobody moves a packet but from a home's queue into its ring.
     pub(super) fn image(&self, images: &mut BTreeMap<ActorId, ActorImage>) -> Result<()> {
+        // All at once: what goes from a queue into its ring meanwhile would be in neither.
+        let queues: Vec<_> = self.homes.iter().map(|home| lock(&home.queue)).collect();
         let grid = self.grid.image()?;
         let mut packets: HashMap<u32, Vec<Packet>> = HashMap::new();
-        let waiting: Vec<[u32; PACKET_WORDS]> = self
-            .homes
-            .iter()
-            .flat_map(|home| lock(&home.queue).waiting.values().copied().collect::<Vec<_>>())
-            .collect();
-        for words in grid.packets.iter().chain(&waiting) {
+        let waiting = queues.iter().flat_map(|queue| queue.waiting.values());
+        for words in grid.packets.iter().chain(waiting) {
             if let Some(packet) = Packet::from_words(words)
                 && packet.header.kind != Kind::Command
             {
                 packets.entry(words[0]).or_default().push(packet);
             }
         }
+        // A cell is locked before its home's queue.
+        drop(queues);
         let size = self.group.handler.state_size.max(1);
         for (i, actor) in self.group.actors().enumerate() {
             let state = grid.states.get(i * size..(i + 1) * size).unwrap_or_default();
@@ -145,7 +145,7 @@ impl Deployed {
             let image = self
                 .cells
                 .get(i)
-                .and_then(|c| c.image(state, handled.into(), on_the_way));
+                .and_then(|c| c.image(state, handled, on_the_way));
             images.extend(image.map(|image| (actor, image)));
         }
         Ok(())

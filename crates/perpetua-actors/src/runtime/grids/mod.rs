@@ -2,7 +2,11 @@
 //!
 //! A launch makes a grid; its homes take packets from rings. `cell` is what the host knows of an actor, `pump` takes out
 //! what comes, `unsent` holds actors whose packets find no room at the host. A message to an actor that is not active waits here; one that is on its way when its actor stops comes
-//! back, and waits here, too.
+//! back, and waits here, too, as far as the actor's mailbox has room: the rest waits with its sender.
+//!
+//! While a checkpoint is made of what lies in rings, on the host and with senders, nothing moves from one to the other: whoever moves packets holds
+//! `still`, but for those that take out what homes have put out, of which there is no more by then, and those that put into a ring what waits for
+//! room there, which `Deployed::image` excludes by the queues' locks.
 
 mod cell;
 mod deployed;
@@ -11,6 +15,8 @@ mod leave;
 mod pump;
 mod queue;
 mod still;
+#[cfg(test)]
+mod tests;
 mod unsent;
 
 use std::collections::BTreeMap;
@@ -26,14 +32,13 @@ use self::cell::Cell;
 use self::deployed::Deployed;
 use self::queue::Home;
 use self::still::Standstill;
-use self::unsent::is_elsewhere;
+use self::unsent::is_for_actor;
 use super::Settings;
 use super::arena::Memory;
 use super::choice::DeviceChoice;
 use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
-use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
 use crate::grid::{Commons, Grid, GridOptions, Place, Shape};
 use crate::kernels::layout::COMMAND_RESTART;
@@ -61,7 +66,7 @@ struct Shared {
     /// How long a sender waits for room.
     patience: Duration,
     deployed: RwLock<Vec<Arc<Deployed>>>,
-    /// Held by who sends, and alone by who stops all actors.
+    /// Held by all that move packets on, and alone by a checkpoint, which stops all actors.
     still: RwLock<()>,
     stopped: AtomicBool,
 }
@@ -74,6 +79,10 @@ pub(crate) struct Grids {
 
 /// Opens it on a backend's device: CUDA's where none is named.
 pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(start(host, settings)?))
+}
+
+fn start(host: &Arc<Host>, settings: &Settings) -> Result<Grids> {
     let backend = match settings.backend {
         BackendKind::Auto => BackendKind::Cuda,
         named => named,
@@ -104,10 +113,10 @@ pub(crate) fn open(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engi
         stopped: AtomicBool::new(false),
     });
     let pump = pump::start(&shared)?;
-    Ok(Arc::new(Grids {
+    Ok(Grids {
         shared,
         pump: Mutex::new(Some(pump)),
-    }))
+    })
 }
 
 impl Shared {
@@ -284,6 +293,7 @@ impl Engine for Grids {
     }
 
     fn transition(&self, actor: ActorId, to: ActorState) -> Result<()> {
+        let _still = read(&self.shared.still);
         let deployed = self.shared.known(actor)?;
         let Some(cell) = deployed.cell(actor) else {
             return Ok(());
@@ -365,17 +375,15 @@ impl Engine for Grids {
     }
 
     fn revive(&self, actor: ActorId, life: ActorState) {
+        let _still = read(&self.shared.still);
         if let Some(deployed) = self.shared.find(actor)
             && let Some(cell) = deployed.cell(actor)
         {
             // What it had sent comes before what it will send.
             for packet in cell.take_unsent() {
-                if !is_elsewhere(&packet) {
+                // Restored mailboxes of this device take all; those of another one wait for room.
+                if !(is_for_actor(&packet) && self.shared.forward(&packet)) {
                     self.shared.out(&deployed, &packet);
-                } else if !self.shared.forward(&packet) {
-                    self.shared
-                        .host
-                        .undelivered(&deployed.group, &packet, DeadReason::Unknown);
                 }
             }
             cell.revive(life, |life, held| deployed.tell_life(actor, life, held));
@@ -413,13 +421,19 @@ impl Engine for Grids {
     }
 
     fn resume(&self, actor: ActorId) {
+        // A waker may do this, within a checkpoint: so it does not wait for that to end.
+        let Ok(_still) = self.shared.still.try_read() else {
+            return self.shared.host.look_again(actor, &mut None);
+        };
         if let Some(deployed) = self.shared.find(actor) {
             self.shared.send_on(&deployed, actor);
         }
     }
 
     fn give_up(&self, actor: ActorId) {
-        // What is for other actors a home gives up by itself: it comes back.
+        let Ok(_still) = self.shared.still.try_read() else {
+            return self.shared.host.stalled_in_a_moment(actor);
+        };
         if let Some(deployed) = self.shared.find(actor) {
             self.shared.give_up(&deployed, actor);
         }

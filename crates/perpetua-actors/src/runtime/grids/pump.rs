@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::cell::Cell;
 use super::{Deployed, Shared};
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
@@ -13,6 +14,7 @@ use crate::kernels::layout::{
 };
 use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
+use crate::runtime::engine::Refusal;
 
 /// Packets taken out of a home at once.
 const BATCH: usize = 64;
@@ -140,18 +142,12 @@ impl Shared {
         self.host.faulted(&deployed.group, actor, letter, text, || {});
     }
 
-    /// A packet was not delivered: the deadline says why.
+    /// A packet was not delivered: the deadline says why, and of which kind it was.
     fn back(&self, deployed: &Deployed, mut packet: Packet) {
         let [reason, kind, ..] = packet.header.deadline.to_le_bytes();
         let reason = u32::from(reason);
         packet.header.deadline = 0;
-        packet.header.kind = match packet.header.correlation {
-            0 => Kind::Message,
-            _ => Kind::Ask,
-        };
-        if matches!(reason, REASON_LEAVING | REASON_OWN | REASON_UNKNOWN) {
-            packet.header.kind = Kind::from_number(kind).unwrap_or(Kind::Message);
-        }
+        packet.header.kind = Kind::from_number(kind).unwrap_or(Kind::Message);
         if reason == REASON_UNKNOWN && self.host.neighbours().is_some() {
             return self.out(deployed, &packet);
         }
@@ -159,32 +155,15 @@ impl Shared {
         // It may be another launch's actor.
         let to = self.find(actor);
         let cell = to.as_ref().and_then(|d| d.cell(actor));
-        if reason == REASON_INACTIVE
+        if matches!(reason, REASON_INACTIVE | REASON_LEAVING | REASON_OWN)
             && let (Some(to), Some(cell)) = (&to, cell)
         {
-            if !cell.hold_again(&packet) {
-                return self.host.undelivered(&to.group, &packet, DeadReason::Terminated);
-            }
-            // It may have become active before the packet was kept.
-            for packet in cell.take_left() {
-                to.push(packet.to_words(), true);
-            }
-            return;
+            return self.bring_back(to, cell, &packet);
         }
-        // Not delivered because nobody could wait: the host can.
-        let taken = match reason {
-            REASON_LEAVING => self.forward(&packet),
-            REASON_OWN => self.submit(&packet).is_ok(),
-            _ => false,
-        };
-        if taken {
-            return;
-        }
-        let sender = deployed.cell(packet.header.sender);
         let counted = match reason {
             REASON_FOREIGN => cell.map(|cell| &cell.errors),
             REASON_EXPIRED => cell.map(|cell| &cell.dropped),
-            REASON_FULL | REASON_OWN => sender.map(|cell| &cell.dropped),
+            REASON_FULL => deployed.cell(packet.header.sender).map(|cell| &cell.dropped),
             _ => None,
         };
         if let Some(counter) = counted {
@@ -193,11 +172,33 @@ impl Shared {
         let reason = match reason {
             REASON_EXPIRED => DeadReason::Expired,
             REASON_FOREIGN => DeadReason::Foreign,
-            REASON_FULL | REASON_OWN => DeadReason::Full,
+            REASON_FULL => DeadReason::Full,
             _ => DeadReason::Unknown,
         };
         let group = to.as_ref().map_or(&deployed.group, |d| &d.group);
         self.host.undelivered(group, &packet, reason);
+    }
+
+    /// Puts a packet that the device could not let wait into its actor's mailbox. Where that is full, the packet waits with its sender.
+    pub(super) fn bring_back(&self, to: &Deployed, cell: &Cell, packet: &Packet) {
+        let sender = packet.header.sender;
+        let from = self.find(sender);
+        let holds = from.as_ref().and_then(|from| Some((from, from.cell(sender)?)));
+        let taken = match holds {
+            // Behind what it has sent before.
+            Some((_, sender)) if sender.is_stalled() => Err(Refusal::Full),
+            Some(_) => cell.hold_again(packet, to.group.capacity),
+            // The mailbox has taken it from the host.
+            None => cell.hold_again(packet, usize::MAX),
+        };
+        match (taken, holds) {
+            // It may have become active before the packet was kept.
+            (Ok(()), _) => cell.take_left().iter().for_each(|packet| {
+                to.push(packet.to_words(), true);
+            }),
+            (Err(Refusal::Full), Some((from, sender))) => self.hold(from, sender, packet),
+            (Err(_), _) => self.host.undelivered(&to.group, packet, DeadReason::Terminated),
+        }
     }
 
     /// How many handlers have run, if nothing is on its way.

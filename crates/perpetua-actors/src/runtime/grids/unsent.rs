@@ -1,5 +1,5 @@
-//! What actors of a device send to the host, to topics, and to actors of other devices. Where there is no room, the actor is held: it handles nothing until there is,
-//! or until the runtime's patience ends; what it has sent meanwhile waits behind. Must not know rings.
+//! What actors of a device send to the host, to topics, and to actors that cannot take it on the device. Where there is no room, the actor is held: it handles nothing
+//! until there is, or until the runtime's patience ends; what it has sent meanwhile waits behind. Must not know rings.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::runtime::engine::Refusal;
 use crate::runtime::outbox;
 
 /// Whether a packet that has left its device is for an actor.
-pub(super) fn is_elsewhere(packet: &Packet) -> bool {
+pub(super) fn is_for_actor(packet: &Packet) -> bool {
     let head = &packet.header;
     matches!(head.kind, Kind::Message | Kind::Reply) && head.destination != ActorId::HOST.0
 }
@@ -37,11 +37,21 @@ impl Shared {
                 }
             },
         };
-        if gone {
-            return;
+        if !gone {
+            self.hold(deployed, cell, packet);
         }
+    }
+
+    /// Keeps what an actor has sent and what finds no room, and holds the actor.
+    pub(super) fn hold(&self, deployed: &Deployed, cell: &Cell, packet: &Packet) {
+        let actor = packet.header.sender;
         {
             let mut unsent = lock(&cell.unsent);
+            // Whoever removes it says so before the last look at what is unsent.
+            if cell.is_removed() {
+                drop(unsent);
+                return self.host.undelivered(&deployed.group, packet, DeadReason::Full);
+            }
             unsent.keep(*packet);
             unsent.wait(&self.host, actor);
         }
@@ -54,7 +64,10 @@ impl Shared {
     fn give(&self, deployed: &Deployed, packet: &Packet) -> Result<(), Refusal> {
         match packet.header.kind {
             Kind::Publish => self.host.publish(&deployed.group, packet),
-            _ if is_elsewhere(packet) => outbox::to_elsewhere(&self.host, packet, None),
+            _ if is_for_actor(packet) => match self.find(ActorId(packet.header.destination)) {
+                Some(to) => self.submit_to(&to, packet),
+                None => outbox::to_elsewhere(&self.host, packet, None),
+            },
             // An answer that says that there is none names the actor, too.
             _ => self.host.take(&deployed.group, packet),
         }
@@ -81,7 +94,7 @@ impl Shared {
             };
             cell.room.store(false, Ordering::Release);
             unsent.flush(&self.host, &deployed.group, |out, _| self.give(deployed, out));
-            match unsent.front().map(is_elsewhere) {
+            match unsent.front().map(is_for_actor) {
                 None => self.stall(deployed, cell, actor, false),
                 Some(true) => self.host.look_again(actor, &mut unsent.looks),
                 // Queues of the host tell when they have room.

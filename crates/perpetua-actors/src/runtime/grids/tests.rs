@@ -1,0 +1,168 @@
+//! What a checkpoint holds of actors in resident kernels, in the interpreter, while others want to move packets.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use perpetua_device::gate::Parkable;
+
+use super::*;
+use crate::dead_letters::DeadReason;
+use crate::echo::{Echo, echo};
+use crate::runtime::RuntimeBuilder;
+use crate::runtime::options::LaunchOptions;
+
+/// An engine with so many actors in one launch.
+fn engine(actors: u32, capacity: usize) -> (Arc<Host>, Grids, Arc<Group>) {
+    let settings = RuntimeBuilder::default().patience(Duration::ZERO).settings;
+    let host = Arc::new(Host::new(&settings));
+    let engine = start(&host, &settings).unwrap();
+    let options = LaunchOptions::default()
+        .with_actors(actors)
+        .with_queue_capacity(capacity);
+    let mut group = options.group("all", echo::handler()).unwrap();
+    group.first = ActorId(0);
+    let group = Arc::new(group);
+    engine.launch(&group).unwrap();
+    (host, engine, group)
+}
+
+fn image(group: &Group, unsent: Vec<Packet>) -> ActorImage {
+    ActorImage {
+        life: ActorState::Active,
+        state: group.initial.clone(),
+        mailbox: Vec::new(),
+        unsent,
+        processed: 0,
+        errors: 0,
+    }
+}
+
+fn packet(from: ActorId, to: ActorId) -> Packet {
+    let mut packet = Packet::of(&Echo::default());
+    (packet.header.sender, packet.header.destination) = (from, to.0);
+    packet
+}
+
+fn eventually(what: &str, done: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < until, "not within a minute: {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn nothing_moves_while_all_stand_still() {
+    let (host, engine, group) = engine(2, 1);
+    let [sender, other] = [ActorId(0), ActorId(1)];
+    // One that has sent two to the host, which has room for one.
+    let out = packet(sender, ActorId::HOST);
+    assert!(host.outputs(sender).push(&out, 1));
+    Engine::restore(
+        &engine,
+        &group,
+        &BTreeMap::from([(sender, image(&group, vec![out]))]),
+    )
+    .unwrap();
+    engine.revive(sender, ActorState::Active);
+    std::thread::scope(|scope| {
+        let frozen = engine.freeze().unwrap();
+        assert_eq!(frozen.image(sender).unwrap().unsent, [out]);
+        // There is room from now on, and its patience is over: but the checkpoint has what is unsent.
+        drop(host.outputs(sender).poll(None));
+        engine.resume(sender);
+        engine.give_up(sender);
+        assert_eq!(host.outputs(sender).len(), 0);
+        assert_eq!(host.dead.counts().total(), 0);
+        // What waits for an actor's activation would go into a ring that was read.
+        let activates = scope.spawn(|| engine.transition(other, ActorState::Active));
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(engine.life(other), Some(ActorState::Launched));
+        drop(frozen);
+        activates.join().unwrap().unwrap();
+    });
+    engine.resume(sender);
+    assert_eq!(host.outputs(sender).len(), 1);
+    assert_eq!(engine.life(other), Some(ActorState::Active));
+    engine.stop();
+}
+
+#[test]
+fn what_goes_into_a_ring_meanwhile_is_in_the_checkpoint() {
+    let (_host, engine, group) = engine(1, usize::MAX);
+    let actor = group.first;
+    let deployed = engine.shared.find(actor).unwrap();
+    engine.revive(actor, ActorState::Active);
+    let mut sent = 0;
+    // More than the ring takes; the home may be quick.
+    let queue = loop {
+        for _ in 0..1000 {
+            engine.submit(&packet(ActorId::HOST, actor)).unwrap();
+            sent += 1;
+        }
+        let queue = lock(&deployed.homes[0].queue);
+        if !queue.waiting.is_empty() {
+            break queue;
+        }
+    };
+    std::thread::scope(|scope| {
+        let image = scope.spawn(|| engine.freeze().unwrap().image(actor).unwrap());
+        // The home empties its ring and is parked. Then the pump, which fills the ring, and the checkpoint wait for the queue.
+        eventually("it is parked", || deployed.grid.waiting(0) == 0);
+        std::thread::sleep(Duration::from_millis(200));
+        drop(queue);
+        let image = image.join().unwrap();
+        assert_eq!(image.processed + image.mailbox.len() as u64, sent);
+    });
+    engine.stop();
+}
+
+#[test]
+fn what_comes_back_from_a_full_mailbox_waits_with_its_sender() {
+    let (host, engine, _group) = engine(2, 1);
+    let [sender, other] = [ActorId(0), ActorId(1)];
+    let deployed = engine.shared.find(other).unwrap();
+    let [from, to] = [&deployed.cells[0], &deployed.cells[1]];
+    for _ in 0..3 {
+        engine.shared.bring_back(&deployed, to, &packet(sender, other));
+    }
+    assert!(from.is_stalled());
+    assert_eq!(lock(&from.unsent).to_vec().len(), 2);
+    assert_eq!(to.metrics(Default::default()).queue_depth, 1);
+    // One that is gone has nobody who would send it again.
+    drop(engine.remove(sender));
+    engine.shared.bring_back(&deployed, to, &packet(sender, other));
+    assert_eq!(host.dead.counts().of(DeadReason::Full), 1);
+    engine.stop();
+}
+
+/// Counts how often a device's resident kernels are parked.
+#[derive(Default)]
+struct Parks(AtomicU32);
+
+impl Parkable for Parks {
+    fn park(&self) -> perpetua_device::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn unpark(&self) -> perpetua_device::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_thousand_actors_are_restored_with_one_park() {
+    let (_host, engine, group) = engine(1000, 8);
+    let parks = Arc::new(Parks::default());
+    let counts: Arc<dyn Parkable> = parks.clone();
+    let gate = engine.shared.commons.device().context().gate().unwrap();
+    gate.admit(&counts).unwrap();
+    let images = group.actors().map(|actor| (actor, image(&group, Vec::new())));
+    Engine::restore(&engine, &group, &images.collect()).unwrap();
+    group
+        .actors()
+        .for_each(|actor| engine.revive(actor, ActorState::Active));
+    assert_eq!(parks.0.load(Ordering::Relaxed), 1);
+    engine.stop();
+}
