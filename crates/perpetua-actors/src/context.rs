@@ -12,6 +12,8 @@ pub const OUTBOX: usize = 8;
 pub const GROUP_LANES: usize = 32;
 /// Words of an entry: destination, type, correlation, flags (kind, priority, words as in a header), payload.
 pub const ENTRY_WORDS: usize = 4 + PAYLOAD_WORDS;
+/// Says of an entry of the outbox, in the place of its priority, that it is what the handler gave back.
+pub const IS_ANSWER: u32 = 1 << 8;
 /// Words of the outbox, which has a place for the answer, too.
 pub const OUTBOX_WORDS: usize = (OUTBOX + 1) * ENTRY_WORDS;
 
@@ -316,11 +318,11 @@ impl Context {
         self.entries += 1;
     }
 
-    /// Puts what the handler gave back into the outbox; true if it has run.
+    /// Puts what the handler gave back into the outbox, last, which is to be delivered first; true if it has run.
     pub fn answer(&mut self, answer: Answer) -> bool {
         if answer.flags != 0 {
             let to = self.sender;
-            self.enter(to, answer.type_id, answer.flags, answer.payload);
+            self.enter(to, answer.type_id, answer.flags | IS_ANSWER, answer.payload);
         }
         answer.known != 0
     }
@@ -336,7 +338,7 @@ impl Context {
         self.put(actor, type_id, words << 16, payload)
     }
 
-    /// Replies to the sender, once more. Handlers write `ctx.reply(message)`.
+    /// Replies to the sender, behind what the handler gives back, if it does. Handlers write `ctx.reply(message)`.
     pub fn reply_words(&mut self, type_id: u32, words: u32, payload: [u32; PAYLOAD_WORDS]) -> bool {
         let to = self.sender;
         self.put(to, type_id, 2 | (words << 16), payload)

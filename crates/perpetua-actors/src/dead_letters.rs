@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn letters_are_kept_counted_taken_and_sent_again() {
-        let when = HlcTimestamp::new(5, 0, 1);
+        let when = HlcTimestamp::new(5, 0, 1).unwrap();
         let dead = DeadLetters::new(3);
         for destination in 0..5 {
             let reason = if destination % 2 == 0 {

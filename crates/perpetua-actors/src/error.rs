@@ -189,6 +189,16 @@ pub enum ActorError {
         /// How much is allowed.
         allowed: u64,
     },
+    /// Numbers that no stamp has.
+    #[error(
+        "{micros} us and counter {counter} are no stamp, which has 52 bits of microseconds and 12 of counter: carry what is above 4095 into the microseconds"
+    )]
+    StampRange {
+        /// The microseconds.
+        micros: u64,
+        /// The counter.
+        counter: u64,
+    },
     /// A clock has given its last stamp.
     #[error(
         "the clock is at the end of its range (the year 2112): set the machine's clock, or drop the stamp that took it there"

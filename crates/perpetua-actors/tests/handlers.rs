@@ -3,6 +3,7 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use perpetua::actors::context::IS_ANSWER;
 use perpetua::actors::{Context, MessageId, RingMessage, ring_kernel};
 use perpetua::device::Device;
 use perpetua::prelude::*;
@@ -184,7 +185,7 @@ fn a_handler_runs_as_rust_and_fills_its_outbox() {
     assert_eq!(ctx.entries(), 2);
     let head = |entry| [0, 1, 2, 3].map(|word| ctx.outbox_word(entry, word));
     assert_eq!(head(0), [10, Divide::TYPE_ID, 0, 1 << 16]);
-    assert_eq!(head(1), [9, Total::TYPE_ID, 77, 2 | 2 << 16]);
+    assert_eq!(head(1), [9, Total::TYPE_ID, 77, 2 | IS_ANSWER | 2 << 16]);
     assert_eq!((handler.takes)().len(), 2);
 }
 

@@ -21,8 +21,8 @@ use physical::PhysicalClock;
 /// physical time until that has caught up.
 pub const COUNTER_BITS: u32 = 12;
 const COUNTER: u64 = (1 << COUNTER_BITS) - 1;
-/// Close to the last stamp. From here on each is given by a change that may be refused, so that no thread goes past the last.
-const END: u64 = u64::MAX - (1 << 32);
+/// Close to the last stamp. From here on each is given by a change that may be refused, so that no thread goes past the last, and runtimes begin nothing.
+pub(crate) const END: u64 = u64::MAX - (1 << 32);
 /// How far a remote clock may be ahead, unless said otherwise: a minute, in microseconds.
 pub const DEFAULT_MAX_DRIFT: u64 = 60_000_000;
 
@@ -36,13 +36,23 @@ pub struct HlcTimestamp {
 }
 
 impl HlcTimestamp {
-    /// The stamp of these microseconds since 1970 and this counter. A counter of more than 12 bits carries into the microseconds, as the
-    /// clock's does, and what is past the end of the range is its end: greater arguments never make a smaller stamp.
-    pub const fn new(micros: u64, counter: u64, node: u64) -> HlcTimestamp {
-        HlcTimestamp {
-            packed: above_counter(micros).saturating_add(counter),
-            node,
+    /// The stamp of these microseconds since 1970 and this counter.
+    ///
+    /// ```
+    /// use perpetua::actors::HlcTimestamp;
+    /// assert!(HlcTimestamp::new(1, 4095, 7)? > HlcTimestamp::new(1, 5, 7)?);
+    /// assert!(HlcTimestamp::new(1, 4096, 7).is_err());
+    /// # Ok::<(), perpetua::actors::ActorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ActorError::StampRange`] where the microseconds have more than 52 bits, or the counter has more than 12.
+    pub const fn new(micros: u64, counter: u64, node: u64) -> Result<HlcTimestamp> {
+        if micros >> (u64::BITS - COUNTER_BITS) != 0 || counter > COUNTER {
+            return Err(ActorError::StampRange { micros, counter });
         }
+        let packed = micros << COUNTER_BITS | counter;
+        Ok(HlcTimestamp { packed, node })
     }
 
     /// Before all stamps that a clock gives.

@@ -34,7 +34,7 @@ fn packet(value: u32) -> Packet {
 }
 
 fn at(micros: u32) -> HlcTimestamp {
-    HlcTimestamp::new(u64::from(micros), 0, 1)
+    HlcTimestamp::new(u64::from(micros), 0, 1).unwrap()
 }
 
 fn publish(broker: &PubSubBroker, topic: &str, value: u32) -> Result<PublishReceipt> {

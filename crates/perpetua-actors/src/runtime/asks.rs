@@ -1,6 +1,6 @@
 //! Who waits for which answer. Must not know engines.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,6 @@ use crate::lock::lock;
 use crate::message::ActorId;
 
 const SHARDS: usize = 16;
-/// So many that were given up are remembered, until their answers come.
-const REMEMBERED: usize = 4096;
 
 /// One who waits for an answer.
 pub(crate) struct Waiter {
@@ -87,8 +85,8 @@ type Shard = HashMap<u32, Arc<Waiter>, BuildHasherDefault<OwnHash>>;
 /// All who wait, by the correlation that their answers will carry.
 pub(crate) struct Asks {
     shards: [Mutex<Shard>; SHARDS],
-    /// The last ones that nobody waits for any more, in the order of giving up.
-    given_up: Mutex<VecDeque<(ActorId, u32)>>,
+    /// Those that nobody waits for any more, until it is known what became of the question: no more than questions that are under way.
+    given_up: Mutex<HashSet<(ActorId, u32)>>,
     next: AtomicU32,
 }
 
@@ -135,20 +133,16 @@ impl Asks {
     // Its asker no longer waits.
     fn give_up(&self, actor: ActorId, correlation: u32) {
         // First, so that an answer that finds nobody waiting finds it there.
-        let mut given_up = lock(&self.given_up);
-        if given_up.len() == REMEMBERED {
-            given_up.pop_front();
+        lock(&self.given_up).insert((actor, correlation));
+        if lock(self.shard(correlation)).remove(&correlation).is_none() {
+            // The answer came at this moment.
+            self.forget(actor, correlation);
         }
-        given_up.push_back((actor, correlation));
-        drop(given_up);
-        lock(self.shard(correlation)).remove(&correlation);
     }
 
-    /// Whether an answer with this correlation comes when its asker no longer waits. Says so once.
-    pub(crate) fn is_late(&self, actor: ActorId, correlation: u32) -> bool {
-        let mut given_up = lock(&self.given_up);
-        let found = given_up.iter().rposition(|asked| *asked == (actor, correlation));
-        found.and_then(|at| given_up.remove(at)).is_some()
+    /// It is known what became of a question: whether its asker had given up waiting. Says so once.
+    pub(crate) fn forget(&self, actor: ActorId, correlation: u32) -> bool {
+        lock(&self.given_up).remove(&(actor, correlation))
     }
 
     /// Gives the outcome to who waits for it from `actor`; gives it back where nobody does.
@@ -213,5 +207,29 @@ impl Drop for Pending<'_> {
         if !self.waiter.answered.load(Ordering::Acquire) {
             self.asks.give_up(self.waiter.actor, self.correlation);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_were_given_up_are_known_until_their_end() {
+        let asks = Asks::new();
+        let actor = ActorId(7);
+        let all: Vec<u32> = (0..10_000)
+            .map(|_| {
+                let (correlation, waiter) = asks.begin(actor);
+                drop(asks.pending(correlation, waiter));
+                correlation
+            })
+            .collect();
+        for correlation in all {
+            assert!(!asks.forget(ActorId(8), correlation));
+            assert!(asks.forget(actor, correlation), "{correlation}");
+            assert!(!asks.forget(actor, correlation));
+        }
+        assert!(lock(&asks.given_up).is_empty());
     }
 }

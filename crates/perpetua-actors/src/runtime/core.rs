@@ -344,7 +344,7 @@ impl Core {
     ) -> Result<Packet> {
         let mut packet = self.load(group, message)?;
         packet.header.destination = actor.0;
-        packet.header.sent = self.host.clock.try_tick()?.packed;
+        packet.header.sent = self.host.now()?;
         packet.header.kind = kind;
         packet.header.deadline = group.deadline.map_or(0, deadline_micros);
         Ok(packet)

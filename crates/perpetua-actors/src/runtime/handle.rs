@@ -310,7 +310,12 @@ impl KernelHandle {
         let pending = self.core.host.asks.pending(correlation, waiter);
         match self.core.engine.ask(&packet, &pending.waiter.answered) {
             Ok(()) => Ok(pending),
-            Err(refusal) => Err(self.not_taken(&packet, refusal)),
+            Err(refusal) => {
+                // It is not under way: nothing will come of it.
+                drop(pending);
+                self.core.host.asks.forget(self.first, correlation);
+                Err(self.not_taken(&packet, refusal))
+            }
         }
     }
 
@@ -381,7 +386,8 @@ impl KernelHandle {
     }
 
     /// Subscribes it to all topics that `pattern` stands for: their messages go into its mailbox, first those that were kept.
-    /// It ends with the actor, or by `PubSubBroker::unsubscribe`.
+    /// It ends with the actor, or by `PubSubBroker::unsubscribe`. Where it is [at least once](SubscribeOptions::at_least_once), a message is delivered
+    /// until a handler of it has returned, or as often as the launch says.
     ///
     /// # Errors
     /// [`ActorError::Topic`].

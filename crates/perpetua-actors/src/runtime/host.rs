@@ -16,7 +16,7 @@ use super::outputs::Outputs;
 use super::several::Neighbours;
 use super::simulation::{Simulator, Traced};
 use super::timer::{Job, Timer};
-use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
+use crate::clock::{COUNTER_BITS, END, HlcClock, HlcTimestamp};
 use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::error::ActorError;
 use crate::lock::{lock, read, write};
@@ -91,9 +91,15 @@ impl Host {
         }
     }
 
-    /// A stamp greater than all before.
-    pub(crate) fn now(&self) -> u64 {
-        self.clock.tick().packed
+    /// A stamp greater than all before, for something that begins now. Behind it there are others for all that comes of it.
+    ///
+    /// # Errors
+    /// [`ActorError::ClockEnd`].
+    pub(crate) fn now(&self) -> crate::Result<u64> {
+        match self.clock.tick().packed {
+            stamp if stamp < END => Ok(stamp),
+            _ => Err(ActorError::ClockEnd),
+        }
     }
 
     /// All stamps from now on are greater than this one, which another clock of this runtime's has given.
@@ -174,7 +180,7 @@ impl Host {
                 // Nobody waits for it: what it brought goes on with the packet.
                 Err(outcome) => drop(outcome.map(Received::into_packet)),
             }
-            if self.asks.is_late(head.sender, head.correlation) && head.kind == Kind::Reply {
+            if self.asks.forget(head.sender, head.correlation) && head.kind == Kind::Reply {
                 self.dead.add(*packet, DeadReason::Late, self.clock.tick());
                 return true;
             }
@@ -239,7 +245,9 @@ impl Host {
         if head.kind == Kind::Ask && head.sender == ActorId::HOST {
             // Where nobody waits any more, the dead letter still tells.
             let actor = ActorId(head.destination);
-            let _ = self.asks.complete(actor, head.correlation, Err(error));
+            if self.asks.complete(actor, head.correlation, Err(error)).is_err() {
+                self.asks.forget(actor, head.correlation);
+            }
         }
     }
 
@@ -296,6 +304,51 @@ impl Host {
     pub(crate) fn note(&self, actor: ActorId, what: Traced) {
         if let Some(simulator) = &self.simulator {
             simulator.note(actor, what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::clock::physical::PhysicalClock;
+    use crate::echo::{Echo, echo};
+    use crate::lifecycle::ActorState;
+    use crate::runtime::RuntimeBuilder;
+    use crate::runtime::open::open_engine;
+    use crate::runtime::options::LaunchOptions;
+
+    #[test]
+    fn at_the_end_of_the_clock_handlers_fault_and_nothing_is_stamped_twice() {
+        for builder in [
+            RuntimeBuilder::default().threads(1),
+            RuntimeBuilder::default().in_batches(),
+        ] {
+            let settings = builder.settings;
+            let mut host = Host::new(&settings);
+            let end = Arc::new(AtomicU64::new((1 << 52) - 1));
+            host.clock = Arc::new(HlcClock::with_physical(1, PhysicalClock::Manual(end)));
+            let host = Arc::new(host);
+            assert!(matches!(host.now(), Err(ActorError::ClockEnd)));
+            let engine = open_engine(&host, &settings).unwrap();
+            let group = LaunchOptions::default().group("one", echo::handler()).unwrap();
+            let actor = group.first;
+            engine.launch(&Arc::new(group)).unwrap();
+            engine.revive(actor, ActorState::Active);
+            let mut packet = Packet::of(&Echo::default());
+            packet.header.destination = actor.0;
+            engine.submit(&packet).unwrap();
+            let until = Instant::now() + Duration::from_secs(60);
+            while host.dead.counts().of(DeadReason::Faulted) == 0 {
+                assert!(Instant::now() < until, "no fault");
+                std::thread::yield_now();
+            }
+            let fault = host.last_fault(actor).unwrap();
+            assert!(fault.contains("the clock is at the end of its range"), "{fault}");
+            assert_eq!(host.outputs(actor).len(), 0);
+            engine.stop();
         }
     }
 }

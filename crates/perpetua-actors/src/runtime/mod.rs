@@ -314,10 +314,10 @@ impl PerpetuaRuntime {
     ///
     /// # Errors
     /// [`ActorError::Topic`]; [`ActorError::Full`] where a subscriber has no room and refuses to lose anything;
-    /// [`ActorError::ShutDown`].
+    /// [`ActorError::ShutDown`]; [`ActorError::ClockEnd`].
     pub fn publish<M: RingMessage>(&self, topic: Topic, message: &M, retain: bool) -> Result<PublishReceipt> {
         self.core.check_open()?;
-        let (broker, stamp) = (self.pubsub(), self.clock().tick());
+        let (broker, stamp) = (self.pubsub(), self.clock().try_tick()?);
         match retain {
             true => broker.publish_retained(topic, ActorId::HOST, Packet::of(message), stamp),
             false => broker.publish(topic, ActorId::HOST, Packet::of(message), stamp),

@@ -4,8 +4,18 @@ use super::arena::{BlockId, Lease};
 use super::engine::Refusal;
 use super::group::Group;
 use super::host::{Host, micros};
-use crate::context::ENTRY_WORDS;
+use crate::context::{ENTRY_WORDS, IS_ANSWER};
 use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet, priority};
+
+/// The entries of an outbox in the order of their delivery, as on devices that keep the answer apart: first what the handler gave back, which lies
+/// behind all others.
+pub(crate) fn in_order(entries: usize, flags: impl Fn(usize) -> u32) -> impl Iterator<Item = usize> {
+    let has_answer = entries
+        .checked_sub(1)
+        .is_some_and(|last| flags(last) & IS_ANSWER != 0);
+    let others = entries - usize::from(has_answer);
+    (others..entries).chain(0..others)
+}
 
 /// The packet that an entry of `sender`'s outbox is; `None` where its kind does not exist. Where it takes vectors along, it gets the
 /// block that the handler's message brought.
@@ -21,9 +31,9 @@ pub(crate) fn packet(
         sender,
         type_id: word(1),
         correlation: word(2),
-        sent: host.now(),
+        sent: host.clock.tick().packed,
         kind: Kind::from_number(flags as u8)?,
-        priority: match (flags >> 8) as u8 {
+        priority: match ((flags & !IS_ANSWER) >> 8) as u8 {
             0 => priority::NORMAL,
             other => other,
         },
@@ -52,7 +62,7 @@ pub(crate) fn done(host: &Host, question: &Packet) -> Packet {
         words: 0,
         deadline: 0,
         deliveries: Default::default(),
-        sent: host.now(),
+        sent: host.clock.tick().packed,
         ..*head
     };
     let payload = [0; PAYLOAD_WORDS];

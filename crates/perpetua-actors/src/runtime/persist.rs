@@ -48,7 +48,7 @@ impl Core {
         let mut image = Image {
             groups: groups.collect(),
             topics: (0..).map_while(|number| self.host.pubsub.topic(number)).collect(),
-            stamp: self.host.now(),
+            stamp: self.host.now()?,
             correlation: self.host.asks.position(),
             blocks: Vec::new(),
         };

@@ -9,11 +9,12 @@ use super::group::Group;
 use super::host::Host;
 use super::timer::Job;
 use crate::dead_letters::DeadReason;
+use crate::delivery::{Deliveries, Delivery};
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::{ActorId, Kind, Packet};
-use crate::pubsub::{Publication, Subscription};
+use crate::pubsub::{Publication, QualityOfService, Subscription};
 
 /// When a full mailbox is tried again.
 const AGAIN: Duration = Duration::from_micros(200);
@@ -48,7 +49,7 @@ impl Feed {
             // A checkpoint, which stops all, looks at what is held: nobody may wait here.
             match engine.offer(&packet) {
                 Ok(()) => {
-                    // From here on the mailbox answers for it.
+                    // From here on the mailbox answers for it: until a handler of it has returned, where that was asked for.
                     self.subscription.acknowledge(publication.delivery);
                 }
                 Err(Refusal::Full) => {
@@ -70,6 +71,9 @@ impl Feed {
         packet.header.destination = self.subscription.actor().0;
         packet.header.kind = Kind::Message;
         packet.header.correlation = 0;
+        if self.subscription.options().quality == QualityOfService::AtLeastOnce {
+            packet.header.deliveries = Deliveries::asking(Delivery::AtLeastOnce);
+        }
         packet
     }
 

@@ -137,7 +137,7 @@ fn pub_sub_messaging() {
     use perpetua::prelude::*;
 
     let (kernel_id, sender, envelope) = (ActorId(1), ActorId(2), envelope());
-    let timestamp = HlcTimestamp::new(1, 0, 0);
+    let timestamp = HlcTimestamp::new(1, 0, 0).unwrap();
     run(async {
         let broker = PubSubBroker::new(PubSubConfig::default());
 

@@ -225,7 +225,7 @@ impl Shared {
         }
         let undo = u32::from(program.undo);
         // Handlers count on from here: no stamp of theirs may cross into the upper half.
-        let mut now = self.host.now();
+        let mut now = self.host.now()?;
         if now as u32 > u32::MAX - 2 * OF_ONE as u32 {
             now = (now | u64::from(u32::MAX)) + 1;
         }

@@ -116,7 +116,7 @@ impl Shared {
         cell.busy.store(true, Ordering::Relaxed);
         // Pairs with the fence in `settled`.
         fence(Ordering::SeqCst);
-        let now = self.host.now();
+        let now = self.host.clock.tick().packed;
         let mut packets = Vec::new();
         while packets.len() < most && cell.vitals.life() == ActorState::Active {
             let Some(packet) = cell.mailbox.pop() else {
@@ -226,8 +226,9 @@ impl Shared {
         brought: &mut Option<Lease>,
     ) {
         let mut replied = false;
-        for words in out.chunks_exact(ENTRY_WORDS) {
-            let Some(out) = outbox::packet(&self.host, cell.id, |at| words[at], brought) else {
+        let word_of = |entry: usize, at: usize| out[entry * ENTRY_WORDS + at];
+        for entry in outbox::in_order(out.len() / ENTRY_WORDS, |entry| word_of(entry, 3)) {
+            let Some(out) = outbox::packet(&self.host, cell.id, |at| word_of(entry, at), brought) else {
                 cell.vitals.drop_some(1);
                 continue;
             };

@@ -99,7 +99,8 @@ impl Shared {
         until: Until<'_>,
     ) -> bool {
         let head = &packet.header;
-        let now = self.host.now();
+        let stamp = self.host.now();
+        let now = *stamp.as_ref().unwrap_or(&u64::MAX);
         if outbox::is_late(head, now) {
             cell.vitals.drop_some(1);
             self.host.undelivered(&cell.group, packet, DeadReason::Expired);
@@ -121,10 +122,13 @@ impl Shared {
         // borrowed mutably from the only `Running`, so nobody else reaches it.
         let run =
             AssertUnwindSafe(|| unsafe { native(context, state, head.type_id, &packet.payload, block) });
-        let outcome = match until {
-            Until::Turn(slot) => slot.watched(cell, packet, vectors, before.as_ref(), || faults::caught(run)),
-            Until::Answered(_) => Some(faults::caught(run)),
-            Until::Steps(_) => Some(self.disturbed(cell, faults::caught(run))),
+        let outcome = match (stamp, until) {
+            (Err(error), _) => Some(Err(error.to_string())),
+            (_, Until::Turn(slot)) => {
+                slot.watched(cell, packet, vectors, before.as_ref(), || faults::caught(run))
+            }
+            (_, Until::Answered(_)) => Some(faults::caught(run)),
+            (_, Until::Steps(_)) => Some(self.disturbed(cell, faults::caught(run))),
         };
         let Some(outcome) = outcome else {
             return false;
@@ -175,8 +179,9 @@ impl Shared {
         lease: &mut Option<Lease>,
     ) {
         let mut replied = false;
-        for entry in 0..context.entries() {
-            let word = |at| context.outbox_word(entry, at as u32);
+        let word_of = |entry: usize, at: usize| context.outbox_word(entry as u32, at as u32);
+        for entry in outbox::in_order(context.entries() as usize, |entry| word_of(entry, 3)) {
+            let word = |at| word_of(entry, at);
             let Some(out) = outbox::packet(&self.host, cell.id, word, lease) else {
                 cell.vitals.drop_some(1);
                 continue;
