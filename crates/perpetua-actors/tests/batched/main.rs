@@ -7,14 +7,13 @@
 #[path = "../engines/mod.rs"]
 mod engines;
 mod groups;
-mod soak;
 
 use std::time::{Duration, Instant};
 
 use perpetua::actors::pubsub::SubscribeOptions;
 use perpetua::actors::{
-    ActorError, ActorState, Context, DeadReason, KernelHandle, Kind, LaunchOptions, PerpetuaRuntime,
-    RingMessage, Supervision, Topic, ring_kernel,
+    ActorError, ActorState, Context, DeadReason, KernelHandle, LaunchOptions, PerpetuaRuntime, RingMessage,
+    Supervision, Topic, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -325,10 +324,6 @@ fn main() -> std::process::ExitCode {
         (
             "checkpoints_are_taken_between_batches_under_load",
             checkpoints_are_taken_between_batches_under_load,
-        ),
-        (
-            "each_accepted_message_is_handled_once_or_reported",
-            soak::each_accepted_message_is_handled_once_or_reported,
         ),
         (
             "a_group_of_lanes_does_what_one_does",

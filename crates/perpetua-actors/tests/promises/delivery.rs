@@ -1,14 +1,16 @@
 //! At least once: a message is acknowledged when its handler has returned, and delivered again until then.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use perpetua::actors::pubsub::SubscribeOptions;
 use perpetua::actors::{
     ActorError, ActorState, Context, DeadReason, Delivery, KernelHandle, LaunchOptions, OnFault, RingMessage,
-    SendOptions, Supervision, ring_kernel,
+    SendOptions, Supervision, Topic, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
 
+use super::devices::{Numbered, Numbers, Seen, number};
 use super::{builder, engines, eventually, runtime};
 
 /// Faults in its first deliveries.
@@ -246,4 +248,88 @@ pub(crate) fn what_a_checkpoint_holds_is_delivered_again() {
     // How often is in the checkpoint, too.
     restored[0].send(&Flaky { tag: 2, faults: 6 }).unwrap();
     assert_eq!(next(&restored[0]).delivery, 7);
+}
+
+pub(crate) fn no_deadline_ends_a_message_whose_handler_has_begun() {
+    let runtime = runtime();
+    let options = LaunchOptions::new(flaky::handler()).with_delivery(Delivery::AtLeastOnce);
+    let kernel = runtime.launch_blocking("flaky", options).unwrap();
+    // Its kernel is there from now on.
+    let _: Done = kernel.ask_blocking(&Flaky { tag: 1, faults: 0 }).unwrap();
+    let deadline = Duration::from_secs(3);
+    let hurried = SendOptions {
+        deadline: Some(deadline),
+        ..SendOptions::default()
+    };
+    let sent = Instant::now();
+    kernel.send_with(&Flaky { tag: 2, faults: 1 }, hurried).unwrap();
+    eventually("the fault", || kernel.state() == ActorState::Faulted);
+    std::thread::sleep((deadline + Duration::from_millis(100)).saturating_sub(sent.elapsed()));
+    block_on(kernel.activate()).unwrap();
+    let done = next(&kernel);
+    assert_eq!((done.tag, done.delivery), (2, 2));
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
+    // One whose handler has not begun in time is a dead letter.
+    block_on(kernel.deactivate()).unwrap();
+    let hurried = SendOptions {
+        deadline: Some(Duration::from_millis(1)),
+        ..SendOptions::default()
+    };
+    kernel.send_with(&Flaky { tag: 3, faults: 0 }, hurried).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    block_on(kernel.activate()).unwrap();
+    eventually("the letter", || {
+        runtime.dead_letters().counts().of(DeadReason::Expired) == 1
+    });
+}
+
+/// Of the actor's own messages none is delivered twice: those of the subscription are, which says so.
+pub(crate) fn what_is_published_is_delivered_until_its_handler_returns() {
+    let runtime = runtime();
+    let launch = |name: &str| {
+        let options = options().with_delivery(Delivery::AtMostOnce);
+        runtime.launch_blocking(name, options).unwrap()
+    };
+    let [sure, unsure] = [launch("sure"), launch("unsure")];
+    let jobs = Topic::new("jobs");
+    let until_done = SubscribeOptions::default().at_least_once(Duration::from_secs(300));
+    sure.subscribe(jobs.clone(), until_done).unwrap();
+    unsure
+        .subscribe(jobs.clone(), SubscribeOptions::default())
+        .unwrap();
+    runtime
+        .publish(jobs, &Flaky { tag: 9, faults: 2 }, false)
+        .unwrap();
+    let done = next(&sure);
+    assert_eq!((done.tag, done.delivery), (9, 3));
+    eventually("the other one's is a dead letter", || {
+        runtime.dead_letters().counts().of(DeadReason::Faulted) == 1
+    });
+    assert_eq!(runtime.dead_letters().counts().total(), 1);
+    assert_eq!(unsure.metrics().messages_processed, 0);
+}
+
+pub(crate) fn messages_are_handled_in_the_order_of_sending() {
+    let runtime = runtime();
+    let launch = |name: &str| {
+        let options = LaunchOptions::new(number::handler()).with_queue_capacity(16);
+        runtime.launch_blocking(name, options).unwrap()
+    };
+    let [counts, listens] = [launch("counts"), launch("listens")];
+    // From one actor to another, and from the host.
+    for first in (1..400).step_by(8) {
+        let to = listens.id().0;
+        block_on(counts.send_when_room(&Numbers { to, first })).unwrap();
+    }
+    block_on(runtime.idle());
+    let order = || {
+        let seen: Seen = listens.read_state().unwrap();
+        (seen.last, seen.count, seen.misplaced)
+    };
+    assert_eq!(order(), (400, 400, 0));
+    for number in 401..=800 {
+        block_on(listens.send_when_room(&Numbered { number })).unwrap();
+    }
+    block_on(runtime.idle());
+    assert_eq!(order(), (800, 800, 0));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perpetua::actors::runtime::RuntimeBuilder;
 use perpetua::actors::{
-    ActorError, Context, DeadReason, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel,
+    ActorError, Context, DeadReason, KernelHandle, LaunchOptions, PerpetuaRuntime, RingMessage, ring_kernel,
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
@@ -35,23 +35,23 @@ struct Ball {
 /// Numbers in the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
 #[repr(C)]
-struct Numbers {
-    to: u32,
-    first: u32,
+pub(super) struct Numbers {
+    pub(super) to: u32,
+    pub(super) first: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
 #[repr(C)]
-struct Numbered {
-    number: u32,
+pub(super) struct Numbered {
+    pub(super) number: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
 #[repr(C)]
-struct Seen {
-    last: u32,
-    count: u32,
-    misplaced: u32,
+pub(super) struct Seen {
+    pub(super) last: u32,
+    pub(super) count: u32,
+    pub(super) misplaced: u32,
 }
 
 #[ring_kernel]
@@ -70,7 +70,7 @@ fn throw(ctx: &mut Context, caught: &mut u32, ball: Ball) {
 }
 
 #[ring_kernel(also(listen))]
-fn number(ctx: &mut Context, seen: &mut Seen, numbers: Numbers) {
+pub(super) fn number(ctx: &mut Context, seen: &mut Seen, numbers: Numbers) {
     for i in 0..8 {
         ctx.send(
             numbers.to,
@@ -151,15 +151,46 @@ pub(crate) fn actors_of_two_devices_reach_each_other() {
 }
 
 pub(crate) fn a_full_mailbox_on_another_device_holds_its_sender() {
-    let runtime = two_devices(Duration::from_millis(200)).build_blocking().unwrap();
-    let options = LaunchOptions::new(number::handler());
-    let sink = options.clone().with_queue_capacity(4).without_auto_activate();
-    let sink = runtime.launch_blocking("sink", sink.on_device(1)).unwrap();
-    let sender = runtime.launch_blocking("sender", options).unwrap();
-    let numbers = Numbers {
-        to: sink.id().0,
-        first: 1,
+    full_mailbox(two_devices, 1);
+}
+
+pub(crate) fn a_full_mailbox_holds_its_sender() {
+    full_mailbox(|patience| builder().patience(patience), 0);
+}
+
+fn full_mailbox(with_patience: impl Fn(Duration) -> RuntimeBuilder, device: usize) {
+    /// Messages of a sender that is to be held: more than a device handles before it hears that it is.
+    const MANY: u64 = 400;
+    let pair = |patience| {
+        let runtime = with_patience(patience).build_blocking().unwrap();
+        let options = LaunchOptions::new(number::handler()).with_queue_capacity(4);
+        let sink = options.clone().without_auto_activate().on_device(device);
+        let sink = runtime.launch_blocking("sink", sink).unwrap();
+        let sender = runtime.launch_blocking("sender", options).unwrap();
+        let numbers = Numbers {
+            to: sink.id().0,
+            first: 1,
+        };
+        (runtime, sink, sender, numbers)
     };
+    // It handles nothing until there is room, and nothing is lost.
+    let (runtime, sink, sender, numbers) = pair(Duration::from_secs(300));
+    std::thread::scope(|scope| {
+        let sends = || block_on(sender.send_when_room(&numbers)).unwrap();
+        let sends_all = scope.spawn(move || (0..MANY).for_each(|_| sends()));
+        eventually("it is held", || sender.metrics().messages_processed > 0);
+        let handled = super::room::handled_when_held(&sender);
+        assert!(handled < MANY, "{handled}");
+        assert!(!sends_all.is_finished());
+        assert!(sink.metrics().queue_depth <= 4, "{}", sink.metrics().queue_depth);
+        block_on(sink.activate()).unwrap();
+    });
+    block_on(runtime.idle());
+    assert_eq!(sink.read_state::<Seen>().unwrap().count as u64, 8 * MANY);
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
+
+    // Or until the patience ends.
+    let (runtime, sink, sender, numbers) = pair(Duration::from_millis(200));
     sender.send(&numbers).unwrap();
     eventually("four letters", || {
         runtime.dead_letters().counts().of(DeadReason::Full) == 4
@@ -175,39 +206,51 @@ pub(crate) fn a_full_mailbox_on_another_device_holds_its_sender() {
 pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
     let file = engines::file("perpetua-devices");
     let runtime = patient();
+    // A small mailbox: much of what is sent waits with its sender.
     let launch = |name: &str, device| {
-        let options = LaunchOptions::new(burst::handler()).with_actors(8);
+        let options = LaunchOptions::new(burst::handler())
+            .with_actors(8)
+            .with_queue_capacity(4);
         runtime.launch_blocking(name, options.on_device(device)).unwrap()
     };
-    let (sinks, senders) = (launch("sinks", 0), launch("senders", 1));
-    let first = sinks.actor(0).unwrap().id().0;
+    // From each device to the other: that which stands still first sends and receives, too.
+    let all = [
+        launch("sinks", 0),
+        launch("senders", 1),
+        launch("other sinks", 1),
+        launch("other senders", 0),
+    ];
     std::thread::scope(|scope| {
-        let senders = &senders;
-        scope.spawn(move || {
-            for turn in 0..200 {
-                let burst = Burst {
-                    first,
-                    accounts: 8,
-                    at: turn,
-                };
-                block_on(senders.actor(turn % 8).unwrap().send_when_room(&burst)).unwrap();
-            }
-        });
-        for _ in 0..3 {
+        for pair in all.chunks_exact(2) {
+            let (first, senders) = (pair[0].id().0, &pair[1]);
+            scope.spawn(move || {
+                for turn in 0..200 {
+                    let burst = Burst {
+                        first,
+                        accounts: 8,
+                        at: turn,
+                    };
+                    block_on(senders.actor(turn % 8).unwrap().send_when_room(&burst)).unwrap();
+                }
+            });
+        }
+        for _ in 0..6 {
             runtime.checkpoint_blocking(&file).unwrap();
         }
     });
-    let totals = |runtime: &PerpetuaRuntime, sinks: &_, senders: &_| {
+    let totals = |runtime: &PerpetuaRuntime, all: &[KernelHandle]| {
         block_on(runtime.idle());
-        let state =
-            |of: &perpetua::actors::KernelHandle, i| of.actor(i).unwrap().read_state::<Account>().unwrap();
-        let paid: i32 = (0..8).map(|i| state(sinks, i).balance).sum();
-        let bursts: u32 = (0..8).map(|i| state(senders, i).changes).sum();
-        (paid, bursts as i32)
+        let state = |of: &KernelHandle, i| of.actor(i).unwrap().read_state::<Account>().unwrap();
+        let of_pair = |pair: &[KernelHandle]| {
+            let paid: i32 = (0..8).map(|i| state(&pair[0], i).balance).sum();
+            let bursts: u32 = (0..8).map(|i| state(&pair[1], i).changes).sum();
+            (paid, bursts as i32)
+        };
+        all.chunks_exact(2).map(of_pair).collect::<Vec<_>>()
     };
-    assert_eq!(totals(&runtime, &sinks, &senders), (1600, 200));
+    assert_eq!(totals(&runtime, &all), [(1600, 200); 2]);
     assert_eq!(runtime.dead_letters().counts().total(), 0);
-    drop((sinks, senders, runtime));
+    drop((all, runtime));
 
     // Of each burst all payments are in the checkpoint, or none is; on two devices, and on one.
     for again in [
@@ -219,8 +262,9 @@ pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
     ] {
         again.register(burst::handler());
         let restored = again.restore_blocking(&file).unwrap();
-        let (paid, bursts) = totals(&again, &restored[0], &restored[1]);
-        assert_eq!(paid, 8 * bursts);
+        for (paid, bursts) in totals(&again, &restored) {
+            assert_eq!(paid, 8 * bursts);
+        }
         assert_eq!(again.dead_letters().counts().total(), 0);
     }
     std::fs::remove_file(&file).unwrap();

@@ -277,3 +277,12 @@ pub(crate) fn replies_are_matched_by_their_correlation() {
     }
     assert!(open.is_empty());
 }
+
+pub(crate) fn clocks_of_runtimes_are_told_apart() {
+    let nodes = [runtime(), runtime()].map(|runtime| runtime.clock().node());
+    // Random numbers of 64 bits.
+    assert_ne!(nodes[0], nodes[1]);
+    let named = super::builder().clock_node(7).build_blocking().unwrap();
+    assert_eq!(named.clock().node(), 7);
+    assert_eq!(named.clock().tick().node, 7);
+}

@@ -64,7 +64,7 @@ fn launch(runtime: &PerpetuaRuntime, name: &str) -> KernelHandle {
 }
 
 /// How many it has handled when it handles no more.
-fn handled_when_held(kernel: &KernelHandle) -> u64 {
+pub(super) fn handled_when_held(kernel: &KernelHandle) -> u64 {
     let (mut since, mut handled) = (Instant::now(), 0);
     while since.elapsed() < Duration::from_millis(300) {
         let now = kernel.metrics().messages_processed;

@@ -1,5 +1,6 @@
 //! Handlers that fault or do not return: the actor is isolated, its message reported, the others live on.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use perpetua_actors::ActorState::*;
@@ -41,6 +42,33 @@ fn a_fault_is_reported_with_its_message_and_harms_nobody_else() {
     });
     let state: Tally = kernel.read_state().expect("a tally");
     assert_eq!((state.count, state.sum), (1, 0));
+}
+
+/// Asks the test below to be the program whose stderr is looked at.
+const QUIET: &str = "PERPETUA_TEST_QUIET";
+
+#[test]
+fn a_fault_says_nothing_on_stderr_unless_asked() {
+    if std::env::var_os(QUIET).is_some() {
+        let kernel = tally(&runtime(), "faulty");
+        let boom = Boom { number: 7, micros: 0 };
+        kernel.ask_blocking::<_, Total>(&boom).expect_err("it panics");
+        return;
+    }
+    let stderr = |backtrace: &str| {
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "faults::a_fault_says_nothing_on_stderr_unless_asked"])
+            .arg("--nocapture")
+            .env(QUIET, "1")
+            .env("RUST_BACKTRACE", backtrace)
+            .output()
+            .expect("this program starts");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(stderr("0"), "");
+    assert!(stderr("1").contains("boom 7"));
 }
 
 #[test]
