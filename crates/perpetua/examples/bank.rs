@@ -167,7 +167,7 @@ fn parent(arguments: &Arguments) -> Outcome<()> {
     let file = std::env::temp_dir().join(format!("perpetua-bank-{}", std::process::id()));
     let mut dice = Dice(u64::from(std::process::id()));
     let began = Instant::now();
-    let mut faults = 0;
+    let mut kills = 0;
     for number in 0..=arguments.kills {
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -191,10 +191,17 @@ fn parent(arguments: &Arguments) -> Outcome<()> {
         }
         if number < arguments.kills && audited.is_some() {
             std::thread::sleep(Duration::from_millis(dice.below(400).into()));
+            // One that has ended by itself was not killed.
+            if let Some(status) = bank.try_wait()? {
+                return Err(format!("bank {number} ended while it traded: {status}").into());
+            }
             bank.kill()?;
-            faults += 1;
+            kills += 1;
         }
         let status = bank.wait()?;
+        if cfg!(unix) && number < arguments.kills && audited.is_some() && status.code().is_some() {
+            return Err(format!("bank {number} ended before it was killed: {status}").into());
+        }
         let found = audited.ok_or_else(|| format!("bank {number} ended without an audit: {status}"))?;
         if number == arguments.kills {
             if !status.success() {
@@ -205,7 +212,7 @@ fn parent(arguments: &Arguments) -> Outcome<()> {
     }
     std::fs::remove_file(&file)?;
     println!(
-        "killed {faults} times in {:.1?}: all money is there",
+        "killed {kills} times in {:.1?}: all money is there",
         began.elapsed()
     );
     Ok(())

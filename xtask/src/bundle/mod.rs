@@ -89,8 +89,9 @@ const ROWS: [Row; 10] = [
     },
     Row {
         package: "perpetua",
-        kinds: &[Kind::Unit, Kind::Tests, Kind::Benches],
-        leave_out: &[],
+        kinds: &[Kind::Unit, Kind::Tests, Kind::Benches, Kind::Programs],
+        // They build and start the examples, of which the bundle has the bank alone.
+        leave_out: &["actor_examples", "kernel_examples"],
     },
     Row {
         package: "perpetua-cli",
@@ -132,7 +133,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             &[Kind::Unit, Kind::Tests][..],
         ),
         ("benches", &["bench", "--no-run", "--benches"], &[Kind::Benches]),
-        ("programs", &["build", "--bins"], &[Kind::Programs]),
+        (
+            "programs",
+            &["build", "--bins", "--example", "bank"],
+            &[Kind::Programs],
+        ),
     ] {
         let rows: Vec<&Row> = ROWS
             .iter()
@@ -239,7 +244,7 @@ fn wanted(
     let kind = match target.kind.first()? {
         TargetKind::Test => Kind::Tests,
         TargetKind::Bench => Kind::Benches,
-        TargetKind::Bin if !artifact.profile.test => Kind::Programs,
+        TargetKind::Bin | TargetKind::Example if !artifact.profile.test => Kind::Programs,
         TargetKind::Lib if artifact.profile.test => Kind::Unit,
         _ => return None,
     };

@@ -7,7 +7,7 @@ use perpetua::device::asynchronous::{self, GpuBackend, GpuContext};
 use perpetua::device::future::{BoxFuture, block_on, ready};
 use perpetua::device::{
     BackendKind, CompileOptions, CpuBackend, CudaBackend, Device, DeviceInfo, Dim3, Error, Result,
-    WgpuBackend,
+    WgpuBackend, open_backend,
 };
 
 // Changed: `Device` in the place of cudarc's `CudaDevice`, which cudarc no longer has; `#[async_trait]` written out.
@@ -79,6 +79,45 @@ impl GpuBackend for MetalLike {
     }
 }
 
+// Changed: likewise, for wgpu's adapters and devices, whose own types have changed since.
+pub(crate) struct WgpuLike {
+    adapters: Vec<Device>,
+}
+
+impl WgpuLike {
+    pub(crate) async fn new(kind: BackendKind) -> Result<Self> {
+        let instance = open_backend(kind).await?;
+
+        let adapters = (0..instance.device_count())
+            .map(|i| Device::new(kind, i))
+            .collect::<Result<_, _>>()?;
+
+        Ok(Self { adapters })
+    }
+}
+
+impl GpuBackend for WgpuLike {
+    fn name(&self) -> &'static str {
+        "wgpu"
+    }
+
+    fn device_count(&self) -> usize {
+        self.adapters.len()
+    }
+
+    // Added: the document leaves it out.
+    fn device_info(&self, device_id: usize) -> Result<DeviceInfo> {
+        Ok(self.adapters[device_id].info().clone())
+    }
+
+    fn create_context(&self, device_id: usize) -> BoxFuture<'_, Result<Box<dyn GpuContext>>> {
+        Box::pin(async move {
+            let adapter = &self.adapters[device_id];
+            Ok(Box::new(adapter.clone()) as Box<dyn GpuContext>)
+        })
+    }
+}
+
 /// Automatic backend selection based on platform.
 // Changed: `async`, for it awaits; the CPU, which every program here has, without a feature.
 pub(crate) async fn select_backend() -> Result<Box<dyn GpuBackend>> {
@@ -147,6 +186,7 @@ fn backends_of_ones_own_are_used_by_the_documents_traits() {
     let outcome = block_on(async {
         use_it(&CudaLike::new(BackendKind::Cpu, 1)?).await?;
         use_it(&MetalLike::new(BackendKind::Cpu)?).await?;
+        use_it(&WgpuLike::new(BackendKind::Cpu).await?).await?;
         use_it(&*select_backend().await?).await?;
         use_it(&*asynchronous::select_backend().await?).await
     });
