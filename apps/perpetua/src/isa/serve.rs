@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Where programs run
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Most clients at a time
+    /// Most clients at a time; a new one takes the place of the one that the server has waited for longest
     #[arg(long, default_value_t = Options::default().clients, value_name = "N")]
     clients: usize,
     /// How many processes run programs at a time
@@ -51,7 +51,7 @@ pub(super) struct Args {
     /// Most instructions of a program
     #[arg(long, default_value_t = Limits::default().size, value_name = "N")]
     size: usize,
-    /// How long a client may be quiet
+    /// How long a client may be quiet while there are places for others
     #[arg(long, default_value_t = 300.0, value_name = "SECONDS")]
     idle: f64,
     /// How long a message may take on its way
@@ -150,11 +150,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let Summary {
         clients,
         refused,
+        made_way,
         results,
         errors,
     } = server.run()?;
     say(format!(
-        "served {clients} clients ({refused} sent away): {results} results, {errors} errors"
+        "served {clients} clients ({refused} sent away), {made_way} made way for others: {results} results, {errors} errors"
     ));
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! Clients that keep the rules: results, limits, order, and the server's end.
 
 use std::fs;
+use std::io::{ErrorKind, Read, Write};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use perpetua::isa::serve::{Client, Content, Data, Job, protocol::Code};
+use perpetua::isa::serve::{Client, Content, Data, Error, Job, protocol::Code};
 use perpetua::isa::{Arguments, LaunchConfig};
 
-use super::server::{GOOD, Server, good, job, refused};
+use super::hostile::{code, endless_frame, run_frame};
+use super::server::{GOOD, Server, frame, good, job, refused};
 
 fn perpetua(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_perpetua"))
@@ -114,13 +116,95 @@ fn limits_are_the_servers() {
         assert!(code == expect.0 && message.contains(expect.1), "{message}");
     }
     good(&mut client, 1).unwrap();
-    let second = server.client();
-    let third = Client::connect(&server.address).err().unwrap().to_string();
-    assert!(third.contains("the server has 2 clients"), "{third}");
-    drop(second);
+}
+
+#[test]
+fn a_server_is_full_while_all_its_clients_have_jobs() {
+    let options = "--backend cpu --clients 2 --processes 2 --instructions 4000000000 --seconds 60";
+    let server = Server::start("127.0.0.1:0", options);
     let end = Instant::now() + Duration::from_secs(30);
+    let mut busy = Vec::new();
+    let refused = loop {
+        assert!(Instant::now() < end, "two clients have jobs by now");
+        let mut raw = server.raw();
+        // It may have been sent away already.
+        let _ = raw.write_all(&endless_frame());
+        busy.push(raw);
+        std::thread::sleep(Duration::from_millis(100));
+        if let Err(error) = Client::connect(&server.address) {
+            break error;
+        }
+    };
+    assert!(
+        matches!(&refused, Error::Refused { code: Code::Full, .. }),
+        "{refused}"
+    );
+    assert!(
+        refused.to_string().contains("the server has 2 clients with jobs"),
+        "{refused}"
+    );
+    drop(busy);
     while Client::connect(&server.address).is_err() {
         assert!(Instant::now() < end, "a place becomes free");
+    }
+}
+
+#[test]
+fn whoever_holds_all_places_loses_them_to_those_who_come() {
+    const PLACES: usize = 6;
+    let folder = tempfile::tempdir().unwrap();
+    let socket = format!("unix:{}/p.sock", folder.path().display());
+    for address in [socket.as_str(), "127.0.0.1:0"] {
+        let server = Server::start(address, "--backend cpu --clients 6 --idle 300 --transfer 300");
+        let mut holders: Vec<_> = (0..PLACES).map(|_| server.raw()).collect();
+        // Whatever the server waits for: a frame, the rest of one, that an answer is taken, of which the system holds no more than a part.
+        let half = frame(3, 1000, &[0; 10]);
+        let large = run_frame(GOOD, Some(15 << 20));
+        for (number, holder) in holders.iter_mut().enumerate() {
+            holder.end_reads_after(Duration::from_secs(60));
+            match number % 3 {
+                0 => {}
+                1 => holder.write_all(&half).unwrap(),
+                _ => {
+                    holder.write_all(&large).unwrap();
+                    holder.read_exact(&mut [0]).unwrap();
+                }
+            }
+        }
+        // An answer may be taken for a second.
+        std::thread::sleep(Duration::from_millis(1100));
+        let began = Instant::now();
+        let mut clients: Vec<Client> = (0..PLACES).map(|_| server.client()).collect();
+        for (number, client) in (0..).zip(&mut clients) {
+            good(client, number).unwrap();
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+        for (number, holder) in holders.iter_mut().enumerate() {
+            match number % 3 {
+                0 | 1 => assert_eq!(code(&mut **holder, &[]), Some(Code::Waited.code()), "{number}"),
+                // Part of the answer has come, and no more does.
+                _ => {
+                    let mut rest = Vec::new();
+                    let ended = holder.read_to_end(&mut rest);
+                    let is_late = ended.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+                    assert!(
+                        !is_late && rest.len() < 15 << 20,
+                        "{number}: {} bytes",
+                        rest.len()
+                    );
+                }
+            }
+        }
+        // One that comes now takes the place of the first of these, which connects anew and takes that of the second, and so on: all get on.
+        let mut one_more = server.client();
+        for round in 0..3 {
+            good(&mut one_more, round).unwrap();
+            for client in &mut clients {
+                good(client, round).unwrap();
+            }
+        }
+        let said = server.stop();
+        assert!(said.contains("(0 sent away)"), "{said}");
     }
 }
 

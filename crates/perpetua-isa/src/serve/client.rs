@@ -4,7 +4,7 @@ use super::address::{Address, Stream};
 use super::error::Error;
 use super::frame::Frame;
 use super::job::{self, Allowed, Job};
-use super::protocol::Kind;
+use super::protocol::{Code, Kind};
 
 /// A connection to a server: runs jobs, one after the other.
 ///
@@ -30,6 +30,7 @@ use super::protocol::Kind;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Client {
+    address: Address,
     stream: Stream,
     allowed: Allowed,
     next: u32,
@@ -42,6 +43,7 @@ impl Client {
     /// If nobody listens there, or the server takes no more clients.
     pub fn connect(address: &Address) -> Result<Client, Error> {
         let mut client = Client {
+            address: address.clone(),
             stream: address.connect()?,
             allowed: Allowed {
                 limits: crate::executor::Limits::default(),
@@ -60,7 +62,8 @@ impl Client {
         &self.allowed
     }
 
-    /// Runs a job, and gives what the buffers hold that are returned, by name.
+    /// Runs a job, and gives what the buffers hold that are returned, by name. Where the client's place went to another while it was quiet
+    /// ([`Code::Waited`]), it connects anew, once, and sends the job again, which has not begun.
     ///
     /// # Errors
     /// [`Error::Refused`] with the server's words, where there is no result; others where the connection broke.
@@ -72,7 +75,16 @@ impl Client {
                 limit: self.allowed.message,
             });
         }
-        let result = job::decode_result(&self.ask(Kind::Run, payload, Kind::Result)?)?;
+        let answer = match self.ask(Kind::Run, payload, Kind::Result) {
+            Err(Error::Refused {
+                code: Code::Waited, ..
+            }) => {
+                *self = Client::connect(&self.address)?;
+                self.ask(Kind::Run, job.encode()?, Kind::Result)
+            }
+            answer => answer,
+        };
+        let result = job::decode_result(&answer?)?;
         let wanted = job.contents.iter().filter(|content| content.is_returned);
         let wanted = wanted.map(|content| (content.name, job::len(content)));
         let found = result

@@ -12,6 +12,7 @@ use super::address::{Stream, Timed};
 use super::error::{Error, is_late};
 use super::frame::Frame;
 use super::job::Allowed;
+use super::places::Places;
 use super::protocol::{Code, Kind};
 use super::queue::{Queue, Waiting};
 
@@ -42,6 +43,7 @@ pub(super) struct Connection<'a> {
     pub(super) stream: &'a Stream,
     pub(super) rules: &'a Rules,
     pub(super) queue: &'a Queue,
+    pub(super) places: &'a Places,
     // A byte of the next frame, found while the client was looked after.
     pub(super) ahead: Option<u8>,
 }
@@ -74,6 +76,8 @@ impl Read for Incoming<'_> {
 // What came of a frame.
 enum Turn {
     Answered,
+    /// The client's place has gone to another.
+    MadeWay,
     /// The client has gone, or the server has closed its side.
     Gone,
     /// The client did not take its answer in time. Nothing can follow a part of one: the client would read it as the rest.
@@ -88,14 +92,16 @@ impl Connection<'_> {
             let mut id = 0;
             match self.turn(&mut id, &mut answers) {
                 Ok(Turn::Answered) => {}
-                Ok(Turn::Gone) if self.is_ending() => break (id, ending()),
+                Ok(Turn::Gone) | Err(_) if self.is_ending() => break (id, ending()),
+                Ok(Turn::MadeWay) => break (id, made_way()),
                 Ok(Turn::Gone | Turn::NotTaken) => return answers,
-                Err(_) if self.is_ending() => break (id, ending()),
                 Err(error) => break (id, error),
             }
         };
         answers.errors += 1;
-        refuse(self.stream, error.0, &error.1, self.rules);
+        let told = || self.places.has_told(self.client);
+        self.places.sends_away(self.client);
+        refuse(self.stream, error.0, &error.1, self.rules, told);
         answers
     }
 
@@ -105,13 +111,21 @@ impl Connection<'_> {
 
     // A frame and its answer.
     fn turn(&mut self, id: &mut u32, answers: &mut Answers) -> Result<Turn, Error> {
+        if !self.places.awaits_frame(self.client) {
+            return Ok(Turn::MadeWay);
+        }
         let mut incoming = Incoming {
             ahead: self.ahead.take(),
             stream: self.stream.until(Instant::now() + self.rules.idle),
             transfer: self.rules.transfer,
             has_begun: false,
         };
-        let Some(frame) = Frame::read_with_id(&mut incoming, self.rules.allowed.message, id)? else {
+        let frame = Frame::read_with_id(&mut incoming, self.rules.allowed.message, id);
+        // What has come of a frame is no job yet.
+        if !self.places.works(self.client) {
+            return Ok(Turn::MadeWay);
+        }
+        let Some(frame) = frame? else {
             return Ok(Turn::Gone);
         };
         let answer = match frame.kind {
@@ -138,6 +152,7 @@ impl Connection<'_> {
             }
         };
         let end = Instant::now() + self.rules.transfer;
+        self.places.awaits_taking(self.client);
         if answer.write(&mut self.stream.until(end)).is_err() {
             return Ok(Turn::NotTaken);
         }
@@ -183,8 +198,18 @@ pub(super) fn ending() -> Error {
     }
 }
 
-/// Tells a client why it is sent away, and gives it a moment to read that: closing at once would take back what is on its way.
-pub(super) fn refuse(stream: &Stream, id: u32, error: &Error, rules: &Rules) {
+fn made_way() -> Error {
+    Error::Refused {
+        code: Code::Waited,
+        message:
+            "another client needed a place, and the server had waited for this one longest: connect again"
+                .into(),
+    }
+}
+
+/// Tells a client why it is sent away, and gives it a moment to read that: closing at once would take back what is on its way. `told`: what follows
+/// when the words are on their way.
+pub(super) fn refuse(stream: &Stream, id: u32, error: &Error, rules: &Rules, told: impl FnOnce()) {
     let message = match error {
         Error::Io(io) if is_late(io) => format!(
             "nothing came for {:?}, or a frame took longer than {:?} to come or to be taken: connect again",
@@ -195,6 +220,7 @@ pub(super) fn refuse(stream: &Stream, id: u32, error: &Error, rules: &Rules) {
     let frame = Frame::error(id, error.code(), &message);
     let mut stream_until = stream.until(Instant::now() + LINGER);
     if frame.write(&mut stream_until).is_ok() {
+        told();
         stream.shutdown(Shutdown::Write);
         let mut thrown_away = [0; 4096];
         while matches!(stream_until.read(&mut thrown_away), Ok(1..)) {}

@@ -6,7 +6,8 @@
 //! looks into frames' headers alone; only children read programs.
 //!
 //! What a client can take of the server is bounded by a product: a thread and a message for each of [`Options::clients`], a child process
-//! for each of [`Options::processes`]. No client draws on what another has, so none can use it up.
+//! for each of [`Options::processes`]. No client draws on what another has, and when all places are taken the client for which the server has waited longest makes way: so
+//! none can use them up by being quiet.
 
 mod address;
 mod child;
@@ -16,6 +17,7 @@ mod error;
 mod frame;
 mod job;
 mod page;
+mod places;
 pub mod protocol;
 mod queue;
 mod rights;

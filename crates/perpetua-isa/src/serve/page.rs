@@ -136,6 +136,11 @@ that. It may be quiet for `--idle` between two frames, also before its first; a 
 answer that is not taken within `--transfer` ends the connection without a word, since part of the answer is on its way. Whose job is next depends on
 what clients have used of the processes' time lately; processes are never shared, and end with their client.
 
+Places go to those who use them. Where a client comes and all `--clients` places are taken, the client for which the server has waited longest makes way:
+for its next frame, for the rest of one, or, from the second second on, until it has taken an answer. It is told so (`waited`), but where part of an answer is on its way. None of its
+jobs is lost, since none waits or runs; `Client::run` connects anew by itself. A new client is sent away (`full`) only while all places belong to clients with jobs that
+wait or run, each of which ends within `--seconds` of its turn.
+
 ## What a child process is held to
 
 | what | how | where |

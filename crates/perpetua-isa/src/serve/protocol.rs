@@ -58,7 +58,7 @@ table! {
         Frame = 1, "frame", "The bytes are no frame of this version, or not one that clients send. The server closes the connection.";
         Large = 2, "large", "A message, or a result, is longer than allowed. For a message the server closes the connection.";
         Slow = 3, "slow", "A frame did not come in the time allowed. The server closes the connection.";
-        Full = 4, "full", "The server has as many clients as it takes: come again later. It closes the connection.";
+        Full = 4, "full", "The server has as many clients as it takes, all with jobs: come again later. It closes the connection.";
         Ending = 5, "ending", "The server is being ended. The job may have run.";
         Job = 6, "job", "The frame's payload is no job.";
         Program = 7, "program", "The program is wrong, needs what the device cannot do, or is more than is allowed.";
@@ -66,6 +66,7 @@ table! {
         Time = 9, "time", "The job took longer than allowed, and was ended.";
         Memory = 10, "memory", "The job's process took more memory than allowed, and was ended.";
         Process = 11, "process", "The job's process ended, or could not be started: the driver or its compiler failed.";
+        Waited = 12, "waited", "Another client needed a place, and the server had waited longest for this one: connect again. No job was begun since the last answer. The server closes the connection.";
     }
 }
 

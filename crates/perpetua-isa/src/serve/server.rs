@@ -1,18 +1,18 @@
 //! The server: takes clients, and ends with all that it has started. Must not know what a program is.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::address::{Address, Listener, Stream};
+use super::address::{Address, Listener};
 use super::child::{Child, Kinds};
 use super::connection::{self, Answers, Connection, Rules};
 use super::error::Error;
 use super::job::Allowed;
+use super::places::{Entry, Places};
 use super::protocol::Code;
 use super::queue::Queue;
 use super::watch::Watch;
@@ -21,8 +21,6 @@ use crate::executor::Limits;
 
 /// How long jobs may go on, and clients may take their answers, when the server ends.
 const GRACE: Duration = Duration::from_secs(2);
-/// Clients beyond those that are served, who are told so.
-const REFUSED: usize = 32;
 
 /// What a server allows.
 ///
@@ -42,7 +40,7 @@ const REFUSED: usize = 32;
 pub struct Options {
     /// What programs may use.
     pub limits: Limits,
-    /// Most clients at a time.
+    /// Most clients at a time. A new one takes the place of the client for which the server has waited longest.
     pub clients: usize,
     /// How many child processes run programs at a time.
     pub processes: usize,
@@ -52,7 +50,7 @@ pub struct Options {
     pub process_memory: u64,
     /// How long a job may run.
     pub time: Duration,
-    /// How long a client may be quiet.
+    /// How long a client may be quiet while there are places for others.
     pub idle: Duration,
     /// How long a message may take on its way, in either direction.
     pub transfer: Duration,
@@ -82,8 +80,10 @@ impl Default for Options {
 pub struct Summary {
     /// Clients that were served.
     pub clients: u64,
-    /// Clients that were sent away, because there were too many.
+    /// Clients that were sent away, because all places were taken by clients with jobs.
     pub refused: u64,
+    /// Clients, of those that were served, whose place went to another.
+    pub made_way: u64,
     /// Jobs with a result.
     pub results: u64,
     /// Answers that were errors.
@@ -95,7 +95,6 @@ pub struct Server {
     listener: Listener,
     address: Address,
     first: Child,
-    clients: usize,
     processes: usize,
     shared: Arc<Shared>,
     watcher: thread::JoinHandle<()>,
@@ -114,14 +113,7 @@ struct Shared {
     queue: Queue,
     watch: Watch,
     rules: Rules,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    streams: HashMap<u64, Arc<Stream>>,
-    summary: Summary,
+    places: Places,
 }
 
 impl Stopper {
@@ -164,8 +156,7 @@ impl Server {
             queue: Queue::new(processes),
             watch: Watch::default(),
             rules,
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            places: Places::new(options.clients),
         });
         let watching = Arc::clone(&shared);
         let watcher = spawn("isa watch", move || watching.watch.run())?;
@@ -175,7 +166,6 @@ impl Server {
             listener,
             address,
             first,
-            clients: options.clients,
             processes,
             shared,
             watcher,
@@ -212,7 +202,7 @@ impl Server {
             }
         }
         if failed.is_ok() {
-            self.shared.accept(&self.listener, self.clients);
+            self.shared.accept(&self.listener);
         }
         // The socket's file goes.
         drop(self.listener);
@@ -224,7 +214,7 @@ impl Server {
         self.shared.watch.is_over();
         let _ = self.watcher.join();
         failed?;
-        Ok(self.shared.state().summary)
+        Ok(self.shared.places.summary())
     }
 }
 
@@ -235,14 +225,9 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<thread::Join
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn accept(self: &Arc<Self>, listener: &Listener, most: usize) {
+    fn accept(self: &Arc<Self>, listener: &Listener) {
         // How long it waits when the system has no room for another client.
         const PAUSE: Duration = Duration::from_millis(50);
-        let mut next = 0;
         while !self.rules.is_ending.load(Ordering::Relaxed) {
             let stream = listener.accept();
             if self.rules.is_ending.load(Ordering::Relaxed) {
@@ -252,94 +237,59 @@ impl Shared {
                 thread::sleep(PAUSE);
                 continue;
             };
-            next += 1;
-            let mut state = self.state();
-            let there = state.streams.len();
-            if there >= most {
-                state.summary.refused += 1;
-            }
-            // Those beyond them are not even told.
-            if there >= most.saturating_add(REFUSED) {
+            let Some(entry) = self.places.enter(stream) else {
                 continue;
-            }
-            let stream = Arc::new(stream);
-            state.streams.insert(next, Arc::clone(&stream));
-            drop(state);
-            let shared = Arc::clone(self);
-            let client = next;
+            };
+            let (shared, client) = (Arc::clone(self), entry.client);
             let serve = move || {
-                let answers = shared.serve(client, &stream, (there >= most).then_some(most));
-                stream.shutdown(Shutdown::Both);
-                shared.leave(client, answers);
+                let answers = shared.serve(&entry);
+                entry.stream.shutdown(Shutdown::Both);
+                shared.places.leave(client, answers);
             };
             if spawn("isa client", serve).is_err() {
-                self.leave(client, None);
+                self.places.leave(client, None);
             }
         }
     }
 
-    // Serves a client, or says that there are already `full` of them.
-    fn serve(&self, client: u64, stream: &Stream, full: Option<usize>) -> Option<Answers> {
-        if let Some(most) = full {
-            let message = format!("the server has {most} clients, as many as it takes: come again later");
+    // Serves a client, or says that there is no place for it.
+    fn serve(&self, entry: &Entry) -> Option<Answers> {
+        if !entry.is_served {
+            let message = format!(
+                "the server has {} clients with jobs, as many as it takes: come again later",
+                self.places.most
+            );
             let error = Error::Refused {
                 code: Code::Full,
                 message,
             };
-            connection::refuse(stream, 0, &error, &self.rules);
+            let told = || self.places.has_told(entry.client);
+            connection::refuse(&entry.stream, 0, &error, &self.rules, told);
             return None;
         }
-        self.queue.enter(client);
+        self.queue.enter(entry.client);
         let mut connection = Connection {
-            client,
-            stream,
+            client: entry.client,
+            stream: &entry.stream,
             rules: &self.rules,
             queue: &self.queue,
+            places: &self.places,
             ahead: None,
         };
         let answers = connection.run();
-        self.queue.leave(client);
+        self.queue.leave(entry.client);
         Some(answers)
-    }
-
-    fn leave(&self, client: u64, answers: Option<Answers>) {
-        let mut state = self.state();
-        state.streams.remove(&client);
-        if let Some(answers) = answers {
-            state.summary.clients += 1;
-            state.summary.results += answers.results;
-            state.summary.errors += answers.errors;
-        }
-        self.changed.notify_all();
     }
 
     // Ends clients: those that wait for an answer get one, the others are told.
     fn end(&self) {
         self.queue.end();
         self.watch.end_within(GRACE);
-        self.state()
-            .streams
-            .values()
-            .for_each(|stream| stream.shutdown(Shutdown::Read));
+        self.places.shutdown(Shutdown::Read);
         let end = Instant::now() + 2 * GRACE;
-        self.wait_for_clients(end);
+        self.places.wait(end);
         // Those that do not take their answers.
-        self.state()
-            .streams
-            .values()
-            .for_each(|stream| stream.shutdown(Shutdown::Both));
-        self.wait_for_clients(end + GRACE);
-    }
-
-    fn wait_for_clients(&self, end: Instant) {
-        let mut state = self.state();
-        while !state.streams.is_empty() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        self.places.shutdown(Shutdown::Both);
+        self.places.wait(end + GRACE);
     }
 }
