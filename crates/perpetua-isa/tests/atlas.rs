@@ -4,17 +4,9 @@
 
 mod common;
 
-use common::{bind, executors, upload};
-use perpetua_isa::{Arguments, Assembler, Executor, LaunchConfig, Program, library, new_executor};
-
-fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed;
-    let next = |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(next).collect()
-}
+use common::{bind, executors, missing, numbers, upload};
+use perpetua_ir::back::Capability;
+use perpetua_isa::{Arguments, Assembler, Executor, LaunchConfig, Program, library};
 
 fn program(text: &str) -> Program {
     Assembler::new()
@@ -87,22 +79,26 @@ fn classes_phases_and_neighbours() {
 
 #[test]
 fn residues_accumulate() {
-    // f64 is not on every device.
-    let executor = new_executor().expect("the CPU");
     let text = ".include \"atlas\"\n.buffer residues: f64\n resaccum 5, 0.25\n mov.u32 r1, 7\n mov.f64 r2, 1.5\n resaccum r1, r2\n resaccum 5, r2\n";
-    let residues = executor.allocate_buffer(8 * 96 * 3).expect("memory");
-    let program = bind(program(text), &[("residues", residues)]);
-    executor
-        .execute_program(&program, &LaunchConfig::new(1, 3))
-        .expect("a launch");
-    let found = executor.read_buffer::<f64>(residues, 0, 96 * 3).expect("a read");
-    for (i, value) in found.iter().enumerate() {
-        let expected = match i % 96 {
-            5 => 1.75,
-            7 => 1.5,
-            _ => 0.0,
-        };
-        assert_eq!(*value, expected, "{i}");
+    for executor in executors() {
+        let residues = executor.allocate_buffer(8 * 96 * 3).expect("memory");
+        let program = bind(program(text), &[("residues", residues)]);
+        let done = executor.execute_program(&program, &LaunchConfig::new(1, 3));
+        if let Some(lacks) = missing(&executor, &program) {
+            assert_eq!(lacks, Capability::Float64, "{:?}", executor.device());
+            assert!(done.expect_err("no f64").to_string().contains("f64"));
+            continue;
+        }
+        done.expect("a launch");
+        let found = executor.read_buffer::<f64>(residues, 0, 96 * 3).expect("a read");
+        for (i, value) in found.iter().enumerate() {
+            let expected = match i % 96 {
+                5 => 1.75,
+                7 => 1.5,
+                _ => 0.0,
+            };
+            assert_eq!(*value, expected, "{i}");
+        }
     }
 }
 

@@ -54,8 +54,10 @@ count() { grep -oE "^test result: .*" "$1" | grep -oE "[0-9]+ $2" | awk '{ sum +
 
 chmod +x "$programs"/*/* 2>/dev/null
 export CRITERION_HOME="$logs/criterion"
-# Tests of actors that run on any engine take the one whose GPU is here.
-if [ -e /dev/nvidiactl ]; then export PERPETUA_ACTORS_ON=${PERPETUA_ACTORS_ON:-cuda}; fi
+# Tests of actors that run on any engine take the one whose GPU is here, and no test goes on without it.
+if [ -e /dev/nvidiactl ]; then
+    export PERPETUA_ACTORS_ON=${PERPETUA_ACTORS_ON:-cuda} PERPETUA_MUST_OPEN=${PERPETUA_MUST_OPEN:-cuda}
+fi
 failures=0
 row='%-44s %-7s %7s %7s %8s %8s\n'
 printf "$row" name result passed failed skipped seconds
