@@ -94,7 +94,7 @@ pub use backend::{
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]
 pub use cpu::CpuBackend;
-pub use crossover::{Crossover, CrossoverPoint};
+pub use crossover::{Crossover, CrossoverPoint, Data, Operation};
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 pub use cuda::CudaBackend;
 pub use device::{Device, DeviceIndex};

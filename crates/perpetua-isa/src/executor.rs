@@ -21,7 +21,6 @@ use crate::program::Program;
 use crate::verify::verify;
 
 pub use arguments::{Argument, Arguments, Registers};
-pub use crossover::{Data, Operation};
 use kernels::Kernels;
 pub use launch::{Launch, Prepared};
 pub use limits::Limits;

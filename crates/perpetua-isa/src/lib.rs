@@ -39,14 +39,14 @@ pub use capture::{capture, capture_kernel};
 pub use diagnostic::AssembleError;
 pub use error::{At, BuildError, CaptureError, DecodeError, Error, FuseError, Result, VerifyError};
 pub use executor::{
-    Argument, Arguments, BackendType, Data, Executor, Launch, Limits, Operation, Prepared, Registers,
-    new_executor, new_executor_auto, new_executor_with_backend,
+    Argument, Arguments, BackendType, Executor, Launch, Limits, Prepared, Registers, new_executor,
+    new_executor_auto, new_executor_with_backend,
 };
 pub use fault::Fault;
 pub use fuse::{Length, fuse, fuse_for};
 pub use instruction::{Instruction, Operand};
 pub use library::library;
 pub use opcode::{Activation, Meaning, Opcode, Row, Slot, Space, Ty, Use};
-pub use perpetua_device::{Graph, LaunchConfig, Stream};
+pub use perpetua_device::{Data, Graph, LaunchConfig, Operation, Stream};
 pub use program::{Label, Memory, MemoryKind, Parameter, Program, Routine};
 pub use text::Assembler;

@@ -6,7 +6,7 @@ mod common;
 use std::collections::HashSet;
 
 use common::executors;
-use perpetua_device::BackendKind;
+use perpetua_device::{BackendKind, Crossover};
 use perpetua_ir::back::Capability;
 use perpetua_isa::{
     Arguments, Data, Error, Executor, Launch, LaunchConfig, Limits, Operation, Program, Registers,
@@ -416,21 +416,28 @@ fn registers_hold_what_the_launch_says() {
 
 #[test]
 fn executors_are_chosen_by_size() {
-    let mut all = executors();
-    if let Some(device) = all.pop() {
-        let host = perpetua_isa::new_executor().expect("the CPU");
-        let table = Executor::measure_crossover(&host, &device, &[1 << 8, 1 << 12]).expect("times");
-        assert_eq!(table.points().len(), 2 * Operation::ALL.len());
-        assert_eq!(Executor::crossover(&host, &device).expect("it is kept"), table);
-        let (host_kind, device_kind) = (host.device().backend(), device.device().backend());
-        let point = &table.points()[0];
-        let chosen = Executor::faster_of(host, device, Operation::ElementWise, 1 << 8, Data::There);
+    for executor in executors() {
+        let host = perpetua_isa::new_executor().expect("the CPU").device().clone();
+        let device = executor.device().clone();
+        let (small, large) = (1 << 8, 1 << 12);
+        let found = Crossover::measure(&host, &device, &[small, large]).expect("times");
+        assert_eq!(found.points().len(), 2 * Operation::ALL.len());
+        // More sizes do not take the place of others.
+        let again = Crossover::measure(&host, &device, &[small, 1 << 9]).expect("times");
+        let kept = Crossover::between(&host, &device).expect("they are kept");
+        for point in again.points().iter().chain(found.points()) {
+            let is_old = point.size == small as u64 && found.points().contains(point);
+            assert!(is_old || kept.points().contains(point), "{point:?} in {kept:?}");
+        }
+        let (host_kind, device_kind) = (host.backend(), device.backend());
+        let point = &kept.points()[0];
+        assert_eq!((&*point.operation, point.size), ("element-wise", small as u64));
+        let chosen = Crossover::faster_of(host, device, Operation::ElementWise, small as u64, Data::There);
         let expected = match point.host > point.device {
             true => device_kind,
             false => host_kind,
         };
-        assert_eq!(point.operation, "element-wise");
-        assert_eq!(chosen.expect("an executor").device().backend(), expected);
+        assert_eq!(chosen.expect("a device").backend(), expected);
     }
 }
 

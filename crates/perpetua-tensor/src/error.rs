@@ -45,6 +45,14 @@ pub enum Error {
     /// A device could not be opened, or similar, before there was a tensor.
     #[error(transparent)]
     Opening(#[from] perpetua_device::Error),
+    /// The tables have no such operator.
+    #[error(
+        "there is no operator `{name}`: `perpetua_tensor::table` lists all, by the names of their methods"
+    )]
+    NoOperator {
+        /// The name.
+        name: String,
+    },
     /// There is no GPU.
     #[error("No suitable GPU adapter found: {0}")]
     NoAdapter(Arc<perpetua_device::Error>),

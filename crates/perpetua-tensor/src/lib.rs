@@ -20,7 +20,7 @@
 //! `sort` and `einsum` what is made of several steps, `graph` walks
 //! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
 //! `optimise` steps along them, `transform` makes
-//! functions of functions, `compile` records one once.
+//! functions of functions, `compile` records one once; `work` finds the device on which an operator is done sooner.
 
 #[macro_use]
 mod place;
@@ -58,6 +58,7 @@ mod tensor;
 pub mod testing;
 mod transform;
 mod view;
+mod work;
 
 pub use compile::{Compiled, compile};
 pub use dtype::{DType, Element, promote};
@@ -66,7 +67,7 @@ pub use fuse::{Explanation, Stay};
 pub use node::Tensor;
 pub use operand::Operand;
 pub use optimise::Adam;
-pub use perpetua_device::Device;
+pub use perpetua_device::{Data, Device};
 pub use random::Random;
 pub use run::Statistics;
 #[cfg(feature = "safetensors")]
@@ -74,3 +75,4 @@ pub use safetensors::{load_safetensors, save_safetensors};
 pub use shape::{Axes, Shape};
 pub use transform::{grad, jvp, vjp, vmap};
 pub use view::Slice;
+pub use work::BestFor;

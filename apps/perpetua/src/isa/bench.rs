@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use perpetua::device::{AdapterType, BackendKind, Buffer, Device, KernelArg, LaunchConfig};
+use perpetua::device::{AdapterType, BackendKind, Buffer, Crossover, Device, KernelArg, LaunchConfig};
 use perpetua::isa::{Arguments, Executor, Launch, Limits, Prepared, Program, library, lower, verify};
 use perpetua::prelude::*;
 use perpetua_ir::back::{Target, render};
@@ -32,6 +32,9 @@ pub(super) struct Args {
     /// Seconds for each figure
     #[arg(long, default_value_t = 0.3)]
     seconds: f64,
+    /// Elements at which the CPU is compared with GPUs, however long that takes (as 1024,16777216,67108864); if left out, from 1024 to 4194304
+    #[arg(long, value_delimiter = ',', value_name = "ELEMENTS", value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+    sizes: Vec<u32>,
     /// How many times as fast as the CPU the first GPU is, by size, as a plot in SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -89,13 +92,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     listing.print(&table(&bench.preparation()?))?;
     let host = Executor::new_with_backend(perpetua::isa::BackendType::Cpu)?;
+    let sizes: Vec<usize> = args.sizes.iter().map(|size| *size as usize).collect();
     let mut drawn = None;
     for device in &executors {
         let info = device.device().info();
         if info.on_host {
             continue;
         }
-        let found = Executor::measure_crossover(&host, device, &[])?;
+        let found = Crossover::measure(host.device(), device.device(), &sizes)?;
         let name = match info.adapter_type {
             AdapterType::Cpu => format!("{} (software)", info.name),
             _ => info.name.clone(),

@@ -121,7 +121,7 @@ composed! {
             Err(rule) => x.refuse("diff", &[], rule, here(Location::caller())),
         }
     }
-    einsum(x, others: &[&Tensor], subscripts: &str) "products in the order of the smallest results" "Sums of products by letters, as in NumPy: `\"ij,jk->ik\"` is the matrix product." {
+    einsum(x, others: &[&Tensor], subscripts: &str) "matmul in the order of the smallest results" "Sums of products by letters, as in NumPy: `\"ij,jk->ik\"` is the matrix product." {
         let at = here(Location::caller());
         let all: Vec<&Tensor> = std::iter::once(x).chain(others.iter().copied()).collect();
         match all.iter().find(|operand| operand.error().is_some()) {

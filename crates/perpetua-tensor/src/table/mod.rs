@@ -107,6 +107,11 @@ pub fn composed() -> impl Iterator<Item = &'static Composed> {
     parts.into_iter().flatten()
 }
 
+/// Whether a primitive combines elements.
+pub(crate) fn is_reduction(name: &str) -> bool {
+    name == "segments" || reductions::ROWS.iter().any(|row| row.name == name)
+}
+
 /// The name of an operator of the IR.
 pub(crate) fn name_of_unary(op: UnaryOp) -> &'static str {
     let row = primitives().find(|row| row.meaning == Meaning::Unary(op));

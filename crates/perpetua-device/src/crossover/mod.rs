@@ -1,5 +1,7 @@
-//! From which size on a device is faster than the host: times of operations by size, measured on the user's machine and kept
-//! beside the other caches. Must not know what the operations are.
+//! From which size on a device is faster than the host: times of kinds of work by size, measured on the user's machine (`measure`) and kept
+//! beside the other caches. The one such table: programs of the instruction set and tensors ask it. Must not know their operations.
+
+mod measure;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,6 +11,44 @@ use std::time::Duration;
 use crate::cache::{CacheKey, DiskCache};
 use crate::info::DeviceInfo;
 use crate::source::KernelId;
+
+/// A kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Each element by itself: `y = a x + y`.
+    ElementWise,
+    /// All elements into one: a dot product.
+    Reduction,
+    /// A product of square matrices, in tiles; its size is the elements of one.
+    MatrixProduct,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 3] = [
+        Operation::ElementWise,
+        Operation::Reduction,
+        Operation::MatrixProduct,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::ElementWise => "element-wise",
+            Operation::Reduction => "reduction",
+            Operation::MatrixProduct => "matrix product",
+        }
+    }
+}
+
+/// Where the data is that work needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Data {
+    /// On the device, where it stays over many launches.
+    There,
+    /// With the host, which also wants the result: transfers count.
+    OnHost,
+}
 
 /// An operation's times at one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,48 +86,24 @@ impl Crossover {
         &self.points
     }
 
-    /// The times kept for a host and a device; if there are none, or none of this set of operations (`version`), those that
-    /// `measure` finds, which are kept.
-    ///
-    /// # Errors
-    /// Those of `measure`.
-    pub fn of<E>(
-        host: &DeviceInfo,
-        device: &DeviceInfo,
-        version: &str,
-        measure: impl FnOnce() -> Result<Crossover, E>,
-    ) -> Result<Crossover, E> {
-        let key = key(host, device, version);
+    // The times that are kept, by this process or on disk.
+    fn kept(key: CacheKey) -> Option<Crossover> {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = known.as_ref().and_then(|known| known.get(&key)).cloned();
         drop(known);
-        let stored = || Crossover::parse(&DiskCache::open("crossover")?.get(key)?);
-        let (found, is_new) = match kept {
-            Some(kept) => return Ok(kept),
-            None => match stored() {
-                Some(stored) => (stored, false),
-                None => (measure()?, true),
-            },
-        };
-        if is_new {
-            found.store(key);
-        }
-        found.remember(key);
-        Ok(found)
+        kept.or_else(|| {
+            let stored = Crossover::parse(&DiskCache::open("crossover")?.get(key)?)?;
+            stored.remember(key);
+            Some(stored)
+        })
     }
 
-    /// Keeps the times, in the place of older ones.
-    pub fn keep(&self, host: &DeviceInfo, device: &DeviceInfo, version: &str) {
-        let key = key(host, device, version);
-        self.store(key);
-        self.remember(key);
-    }
-
-    // Without a cache each process measures anew.
-    fn store(&self, key: CacheKey) {
+    // Keeps the times, in the place of older ones. Without a cache on disk each process measures anew.
+    fn keep(&self, key: CacheKey) {
         if let Some(cache) = DiskCache::open("crossover") {
             let _ = cache.put(key, self.print().as_bytes());
         }
+        self.remember(key);
     }
 
     fn remember(&self, key: CacheKey) {
@@ -98,12 +114,11 @@ impl Crossover {
     /// Whether the device is faster at an operation of this size: with data that is there, or with its way there and back. Between
     /// sizes that were measured times are taken to follow a power of the size, and beyond them to keep their ratio. `None` for
     /// an operation that was not measured.
-    pub fn is_device_faster(&self, operation: &str, size: u64, with_transfers: bool) -> Option<bool> {
+    pub fn is_device_faster(&self, operation: &str, size: u64, data: Data) -> Option<bool> {
         let of = |point: &CrossoverPoint| {
-            let device = if with_transfers {
-                point.transfers
-            } else {
-                point.device
+            let device = match data {
+                Data::OnHost => point.transfers,
+                Data::There => point.device,
             };
             let nanos = |time: Duration| (time.as_nanos().max(1)) as f64;
             // Above 0 where the device is faster.
@@ -205,14 +220,20 @@ mod tests {
             point(1_000_000, 1_000_000, 10_000, 2_000_000),
             point(1_000, 1_000, 10_000, 20_000),
         ]);
-        let faster = |size| table.is_device_faster("a sum", size, false);
+        let faster = |size| table.is_device_faster("a sum", size, Data::There);
         assert_eq!(faster(10), Some(false));
         assert_eq!(faster(9_000), Some(false));
         assert_eq!(faster(11_000), Some(true));
         assert_eq!(faster(u64::MAX), Some(true));
-        assert_eq!(table.is_device_faster("a sum", 1 << 40, true), Some(false));
-        assert_eq!(table.is_device_faster("a product", 1000, true), None);
-        assert_eq!(Crossover::default().is_device_faster("a sum", 1, true), None);
+        assert_eq!(
+            table.is_device_faster("a sum", 1 << 40, Data::OnHost),
+            Some(false)
+        );
+        assert_eq!(table.is_device_faster("a product", 1000, Data::OnHost), None);
+        assert_eq!(
+            Crossover::default().is_device_faster("a sum", 1, Data::There),
+            None
+        );
     }
 
     #[test]
