@@ -167,7 +167,7 @@ pub fn collect<T: GpuType>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    use perpetua_ir::front::rust::{ConstValue, FieldDesc, GpuConst};
+    use perpetua_ir::front::rust::{ConstValue, FieldDesc, GpuConst, GpuValue};
 
     use super::*;
 
@@ -191,6 +191,9 @@ mod tests {
             ];
             TypeDesc::of_struct::<Self>("Padded", false, fields)
         }
+    }
+    impl GpuValue for Padded {
+        const ZEROED: Self = Padded { a: 0, b: 0 };
     }
     impl GpuConst for Padded {
         fn to_const(&self) -> ConstValue {

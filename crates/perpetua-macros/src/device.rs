@@ -279,8 +279,8 @@ fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenSt
         #quiet
         fn #defaults(#at: &mut #facade::ImplBlock<'_>)
         where
-            Self: ::core::marker::Sized + #facade::GpuType,
-            #(#types: #facade::GpuType,)*
+            Self: ::core::marker::Sized + #facade::GpuValue,
+            #(#types: #facade::GpuValue,)*
         {
             #(#entries)*
         }

@@ -1,4 +1,4 @@
-//! `derive(GpuType)`: structs with C's layout, enums without data.
+//! `derive(GpuType)`: structs with C's layout, enums without data, and those with data, which no memory takes.
 
 use perpetua_syntax::parse::options::read_crate;
 use perpetua_syntax::parse::{GpuType, Read, read_gpu_type};
@@ -11,11 +11,15 @@ use crate::device::generic::sample;
 use crate::output;
 
 mod generic;
+mod variants;
 
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let result = syn::parse2::<syn::DeriveInput>(item).and_then(|input| {
         let facade = output::facade(krate(&input.attrs)?.as_ref());
         Ok(match read_gpu_type(&input)? {
+            GpuType::Struct(read) if !read.tree.variants.is_empty() => {
+                variants::expand(&input, &read, &facade)
+            }
             GpuType::Struct(read) => expand_struct(&input, &read, &facade),
             GpuType::Enum(definition) => expand_enum(&input, &definition, &facade),
         })
@@ -83,11 +87,25 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
         )
     };
     let access = struct_access(input, &members, &fields, facade);
-    let implementation = implement(input, &description, &constant, facade);
+    let types = types_of(&fields);
+    let zeros = zeros(&types, facade);
+    let implementation = implement(
+        input,
+        &Values {
+            description,
+            constant,
+            zeroed: quote!(Self { #(#members: #zeros),* }),
+            types,
+            in_memory: true,
+        },
+        facade,
+    );
     let (compared, generic) = match is_generic {
         true => {
             let sample = sample(name, &input.generics);
-            let generic = generic::sample_items(input, &sample, &members, &fields, facade);
+            let fields = generic::described(&read.tree.fields, &types_of(&fields), input, facade);
+            let described = quote!(of::<Key>(#text, #tuple, params, #fields));
+            let generic = generic::sample_items(input, &sample, &described, facade);
             (compared(&sample, name, facade), Some(generic))
         }
         false => (compared(&quote!(#name), name, facade), None),
@@ -103,7 +121,7 @@ fn compared(ty: &TokenStream, name: &syn::Ident, facade: &TokenStream) -> TokenS
         #quiet
         const _: fn() = || {
             use #facade::equality::{WithEquality as _, WithoutEquality as _};
-            let asked = #facade::equality::Comparison::<#ty, { <#ty as #facade::Element>::STRUCTURAL }>::of();
+            let asked = #facade::equality::Comparison::<#ty, { <#ty as #facade::GpuValue>::STRUCTURAL }>::of();
             match (&&asked).sample() {
                 #facade::equality::Compared::<_>::WRITE_DEVICE_BEFORE_THE_IMPL_OF_PARTIAL_EQ_OR_DERIVE_IT => {}
                 _ => {}
@@ -112,14 +130,14 @@ fn compared(ty: &TokenStream, name: &syn::Ident, facade: &TokenStream) -> TokenS
     }
 }
 
-/// Whether the type is one of which patterns tell how it is compared: no function compares it, nor any of its fields.
-fn structural(fields: &[TokenStream], facade: &TokenStream) -> TokenStream {
-    quote! {
-        const STRUCTURAL: bool = {
-            use #facade::equality::ByFields as _;
-            !<Self>::__PERPETUA_COMPARED_BY_FUNCTION #(&& #fields::STRUCTURAL)*
-        };
-    }
+/// Zeros of these types.
+fn zeros(types: &[&syn::Type], facade: &TokenStream) -> Vec<TokenStream> {
+    let zero = |ty: &&syn::Type| quote_spanned!(ty.span()=> <#ty as #facade::GpuValue>::ZEROED);
+    types.iter().map(zero).collect()
+}
+
+fn types_of<'f>(fields: &[&'f syn::Field]) -> Vec<&'f syn::Type> {
+    fields.iter().map(|field| &field.ty).collect()
 }
 
 /// `Element` of a struct: field by field.
@@ -130,10 +148,6 @@ fn struct_access(
     facade: &TokenStream,
 ) -> TokenStream {
     let element = |ty: &syn::Type| quote_spanned!(ty.span()=> <#ty as #facade::Element>);
-    let zeros = members.iter().zip(fields).map(|(member, field)| {
-        let element = element(&field.ty);
-        quote!(#member: #element::ZEROED)
-    });
     let loads = |load: &str| {
         let load = format_ident!("{load}");
         let fields = members.iter().zip(fields).map(|(member, field)| {
@@ -164,8 +178,6 @@ fn struct_access(
     };
     let (load, read) = (loads("load"), loads("read"));
     let (store, write) = (stores("store"), stores("write"));
-    let fields: Vec<TokenStream> = fields.iter().map(|field| element(&field.ty)).collect();
-    let structural = structural(&fields, facade);
     let name = &input.ident;
     let generics = generic::bounded(&input.generics, &quote!(#facade::Element));
     let (before, args, clause) = generics.split_for_impl();
@@ -173,9 +185,6 @@ fn struct_access(
         // SAFETY: field by field, by the fields' own promise; a field lies inside its struct.
         #[automatically_derived]
         unsafe impl #before #facade::Element for #name #args #clause {
-            const ZEROED: Self = Self { #(#zeros),* };
-            #structural
-
             #load
             #store
             #read
@@ -206,7 +215,19 @@ fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStr
         #facade::ConstValue::of_enum(&<Self as #facade::GpuType>::describe(), *self as i128)
     };
     let access = enum_access(name, definition, facade);
-    let implementation = implement(input, &description, &constant, facade);
+    let zero = definition.variants.iter().find(|(_, value)| *value == 0);
+    let zero = zero.or(definition.variants.first()).map(|(name, _)| ident(name));
+    let implementation = implement(
+        input,
+        &Values {
+            description,
+            constant,
+            zeroed: quote!(Self::#zero),
+            types: Vec::new(),
+            in_memory: true,
+        },
+        facade,
+    );
     let compared = compared(&quote!(#name), name, facade);
     quote! { #implementation #access #compared }
 }
@@ -216,12 +237,6 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
     let text = &definition.name;
     let repr = format_ident!("{}", definition.repr.name());
     let variants: Vec<syn::Ident> = definition.variants.iter().map(|(name, _)| ident(name)).collect();
-    let zero = definition
-        .variants
-        .iter()
-        .position(|(_, value)| *value == 0)
-        .unwrap_or(0);
-    let zero = variants.get(zero);
     let loads = |load: &str| {
         let load = format_ident!("{load}");
         quote! {
@@ -248,14 +263,10 @@ fn enum_access(name: &syn::Ident, definition: &EnumDef, facade: &TokenStream) ->
     };
     let (load, read) = (loads("load"), loads("read"));
     let (store, write) = (stores("store"), stores("write"));
-    let structural = structural(&[], facade);
     quote! {
         // SAFETY: the integer that stores the enum, by its own promise; only variants are given back.
         #[automatically_derived]
         unsafe impl #facade::Element for #name {
-            const ZEROED: Self = Self::#zero;
-            #structural
-
             #load
             #store
             #read
@@ -274,23 +285,62 @@ fn variant_of(scalar: perpetua_syntax::Scalar) -> String {
     format!("{scalar:?}")
 }
 
-fn implement(
-    input: &syn::DeriveInput,
-    description: &TokenStream,
-    constant: &TokenStream,
-    facade: &TokenStream,
-) -> TokenStream {
+/// What kernels know of a type.
+struct Values<'a> {
+    /// Its description.
+    description: TokenStream,
+    /// `self` as a constant.
+    constant: TokenStream,
+    /// All zeros.
+    zeroed: TokenStream,
+    /// The types of its fields.
+    types: Vec<&'a syn::Type>,
+    /// Whether memory takes its values.
+    in_memory: bool,
+}
+
+fn implement(input: &syn::DeriveInput, values: &Values<'_>, facade: &TokenStream) -> TokenStream {
+    let Values {
+        description,
+        constant,
+        zeroed,
+        types,
+        in_memory,
+    } = values;
     let name = &input.ident;
-    let generics = generic::bounded(&input.generics, &quote!(#facade::GpuType));
+    let bound = if *in_memory {
+        quote!(GpuType)
+    } else {
+        quote!(GpuValue)
+    };
+    let generics = generic::bounded(&input.generics, &quote!(#facade::#bound));
     let (before, args, clause) = generics.split_for_impl();
-    quote! {
-        // SAFETY: the derive accepted a `#[repr(C)]` struct or an enum without data: offsets come from the compiler,
-        // field types are described by themselves, each variant is listed, and no such field is a reference or a cell.
-        #[automatically_derived]
-        unsafe impl #before #facade::GpuType for #name #args #clause {
-            fn describe() -> #facade::TypeDesc {
-                #description
+    let memory = in_memory.then(|| {
+        quote! {
+            // SAFETY: the derive accepted a `#[repr(C)]` struct or an enum without data: offsets come from the compiler,
+            // field types are described by themselves, each variant is listed, and no such field is a reference or a cell.
+            #[automatically_derived]
+            unsafe impl #before #facade::GpuType for #name #args #clause {
+                fn describe() -> #facade::TypeDesc {
+                    #description
+                }
             }
+        }
+    });
+    let ty = match in_memory {
+        true => quote!(<Self as #facade::GpuType>::describe()),
+        false => description.clone(),
+    };
+    quote! {
+        #memory
+
+        #[automatically_derived]
+        impl #before #facade::GpuValue for #name #args #clause {
+            const ZEROED: Self = #zeroed;
+            const STRUCTURAL: bool = {
+                use #facade::equality::ByFields as _;
+                !<Self>::__PERPETUA_COMPARED_BY_FUNCTION #(&& <#types as #facade::GpuValue>::STRUCTURAL)*
+            };
         }
 
         #[automatically_derived]
@@ -303,7 +353,7 @@ fn implement(
             }
 
             fn const_type() -> ::core::option::Option<#facade::TypeDesc> {
-                ::core::option::Option::Some(<Self as #facade::GpuType>::describe())
+                ::core::option::Option::Some(#ty)
             }
         }
     }

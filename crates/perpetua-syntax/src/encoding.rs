@@ -6,7 +6,7 @@ use crate::ast::Function;
 
 /// The version that [`encode`] writes and [`decode`] accepts; raised by every change of the tree or of the
 /// intrinsics' order.
-pub const FORMAT_VERSION: u8 = 4;
+pub const FORMAT_VERSION: u8 = 5;
 
 /// Why bytes are not a function.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! The contract with the macros, by what a macro would expand: encoded trees, names resolved by Rust code.
 
 use perpetua_ir::front::rust::{
-    ConstValue, DeviceImpl, FieldDesc, FunctionDef, GpuConst, GpuType, Instantiation, Resolver, TypeDesc,
-    lower,
+    ConstValue, DeviceImpl, FieldDesc, FunctionDef, GpuConst, GpuType, GpuValue, Instantiation, Resolver,
+    TypeDesc, lower,
 };
 use perpetua_ir::interp::{Arg, BufferRef};
 use perpetua_ir::verify::verify;
@@ -24,6 +24,7 @@ struct Particle {
 #[repr(u8)]
 enum Kind {
     Slow = 1,
+    #[expect(dead_code, reason = "kernels make it")]
     Fast = 200,
 }
 
@@ -49,6 +50,13 @@ unsafe impl GpuType for Particle {
     }
 }
 
+impl GpuValue for Particle {
+    const ZEROED: Self = Particle {
+        kind: Kind::Slow,
+        v: [0.0; 2],
+    };
+}
+
 impl GpuConst for Particle {
     fn to_const(&self) -> ConstValue {
         ConstValue::of_struct(&Self::describe(), vec![self.kind.to_const(), self.v.to_const()])
@@ -63,6 +71,10 @@ unsafe impl GpuType for Kind {
     fn describe() -> TypeDesc {
         TypeDesc::of_enum::<Self>("Kind", Scalar::U8, &[("Slow", 1), ("Fast", 200)])
     }
+}
+
+impl GpuValue for Kind {
+    const ZEROED: Self = Kind::Slow;
 }
 
 impl GpuConst for Kind {
@@ -107,10 +119,10 @@ fn kick() -> FunctionDef {
     embedded(
         "fn kick(self_: &mut Particle, by: f32) { self_.v[1] += by; self_.kind = Kind::Fast; }",
         FunctionKind::Device,
-        &["Particle", "Kind::Fast"],
+        &["Particle", "Kind"],
         |r| {
             r.ty::<Particle>(0);
-            r.constant(1, &Kind::Fast);
+            r.ty::<Kind>(1);
         },
     )
 }
@@ -130,14 +142,13 @@ fn names_mean_what_rust_code_says() {
             out[i] = speed(p, DT) + match ps[i].kind { Kind::Slow => 100.0, Kind::Fast => 200.0 };
         }",
         FunctionKind::Kernel,
-        &["Particle", "DT", "OFFSETS", "speed", "Kind::Slow", "Kind::Fast"],
+        &["Particle", "DT", "OFFSETS", "speed", "Kind"],
         |r| {
             r.ty::<Particle>(0);
             r.constant(1, &DT);
             r.constant(2, &OFFSETS);
             r.device(3, speed());
-            r.constant(4, &Kind::Slow);
-            r.constant(5, &Kind::Fast);
+            r.ty::<Kind>(4);
         },
     );
     let kernel = lower(&def, &Instantiation::default()).unwrap_or_else(|e| panic!("{e}"));
@@ -206,8 +217,11 @@ fn a_layout_that_is_not_c_is_refused() {
             ConstValue::Tuple(vec![])
         }
         fn const_type() -> Option<TypeDesc> {
-            None
+            Some(Self::describe())
         }
+    }
+    impl GpuValue for Odd {
+        const ZEROED: Self = Odd;
     }
     // SAFETY: nothing is copied by this description, which says that a field lies where C would not put it.
     unsafe impl GpuType for Odd {
@@ -224,6 +238,7 @@ fn a_layout_that_is_not_c_is_refused() {
                 name: "Odd".into(),
                 tuple: false,
                 fields,
+                variants: Vec::new(),
                 size: 8,
                 align: 4,
             }))

@@ -2,7 +2,7 @@
 //! time. Knows nothing of buffers and their lengths.
 
 use half::{bf16, f16};
-use perpetua_ir::front::rust::GpuType;
+use perpetua_ir::front::rust::{GpuType, GpuValue};
 
 /// A type of device memory. `derive(GpuType)` implements it beside [`GpuType`].
 ///
@@ -16,15 +16,7 @@ use perpetua_ir::front::rust::GpuType;
     label = "kernels hold scalars, arrays, and types with `#[derive(GpuType)]`"
 )]
 pub unsafe trait Element: GpuType {
-    /// All zeros; for an enum without a variant of that value the first one.
-    const ZEROED: Self;
-
-    /// Whether the compiler would tell a type whose `PartialEq` is derived from one whose is written by hand: not where one of
-    /// its fields is compared by a function.
-    #[doc(hidden)]
-    const STRUCTURAL: bool = true;
-
-    /// A number as this type, as by `as`; [`ZEROED`](Element::ZEROED) for types that are no numbers.
+    /// A number as this type, as by `as`; [`ZEROED`](GpuValue::ZEROED) for types that are no numbers.
     fn from_f64(value: f64) -> Self {
         let _ = value;
         Self::ZEROED
@@ -71,14 +63,10 @@ pub struct Invalid {
 }
 
 macro_rules! scalars {
-    ($($ty:ident $atomic:ident $bits_ty:ident $zero:expr, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr
-        $(, structural: $structural:literal)?;)*) => { $(
+    ($($ty:ident $atomic:ident $bits_ty:ident, $v:ident => $from:expr, $bits:ident => $load:expr, $s:ident => $store:expr;)*) => { $(
         // SAFETY: one atomic access of the scalar's size each; every pattern of bits that `store` writes or that the
         // memory may hold by `GpuType` is a value (`bool`: what is not 0 is true).
         unsafe impl Element for $ty {
-            const ZEROED: $ty = $zero;
-            $(const STRUCTURAL: bool = $structural;)?
-
             fn from_f64($v: f64) -> $ty {
                 $from
             }
@@ -115,28 +103,25 @@ macro_rules! scalars {
 }
 
 scalars! {
-    bool AtomicU8 u8 false, _v => false, b => b != 0, s => u8::from(s);
-    i8 AtomicI8 i8 0, v => v as i8, b => b, s => s;
-    i16 AtomicI16 i16 0, v => v as i16, b => b, s => s;
-    i32 AtomicI32 i32 0, v => v as i32, b => b, s => s;
-    i64 AtomicI64 i64 0, v => v as i64, b => b, s => s;
-    isize AtomicIsize isize 0, v => v as isize, b => b, s => s;
-    u8 AtomicU8 u8 0, v => v as u8, b => b, s => s;
-    u16 AtomicU16 u16 0, v => v as u16, b => b, s => s;
-    u32 AtomicU32 u32 0, v => v as u32, b => b, s => s;
-    u64 AtomicU64 u64 0, v => v as u64, b => b, s => s;
-    usize AtomicUsize usize 0, v => v as usize, b => b, s => s;
-    f16 AtomicU16 u16 f16::ZERO, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits(), structural: false;
-    bf16 AtomicU16 u16 bf16::ZERO, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits(), structural: false;
-    f32 AtomicU32 u32 0.0, v => v as f32, b => f32::from_bits(b), s => s.to_bits();
-    f64 AtomicU64 u64 0.0, v => v, b => f64::from_bits(b), s => s.to_bits();
+    bool AtomicU8 u8, _v => false, b => b != 0, s => u8::from(s);
+    i8 AtomicI8 i8, v => v as i8, b => b, s => s;
+    i16 AtomicI16 i16, v => v as i16, b => b, s => s;
+    i32 AtomicI32 i32, v => v as i32, b => b, s => s;
+    i64 AtomicI64 i64, v => v as i64, b => b, s => s;
+    isize AtomicIsize isize, v => v as isize, b => b, s => s;
+    u8 AtomicU8 u8, v => v as u8, b => b, s => s;
+    u16 AtomicU16 u16, v => v as u16, b => b, s => s;
+    u32 AtomicU32 u32, v => v as u32, b => b, s => s;
+    u64 AtomicU64 u64, v => v as u64, b => b, s => s;
+    usize AtomicUsize usize, v => v as usize, b => b, s => s;
+    f16 AtomicU16 u16, v => f16::from_f32(v as f32), b => f16::from_bits(b), s => s.to_bits();
+    bf16 AtomicU16 u16, v => bf16::from_f32(v as f32), b => bf16::from_bits(b), s => s.to_bits();
+    f32 AtomicU32 u32, v => v as f32, b => f32::from_bits(b), s => s.to_bits();
+    f64 AtomicU64 u64, v => v, b => f64::from_bits(b), s => s.to_bits();
 }
 
 // SAFETY: element by element, by the elements' own promise.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
-    const ZEROED: [T; N] = [T::ZEROED; N];
-    const STRUCTURAL: bool = T::STRUCTURAL;
-
     #[inline(always)]
     unsafe fn load(place: *const [T; N]) -> Result<[T; N], Invalid> {
         let mut value = Self::ZEROED;

@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 
-use super::element::Element;
+use perpetua_ir::front::rust::GpuValue;
 
 /// Says of every type that it is compared by no function; what `#[device] impl PartialEq` adds to a type comes before it.
 pub trait ByFields: Sized {
@@ -37,7 +37,7 @@ pub trait WithEquality<T> {
     fn sample(&self) -> T;
 }
 
-impl<T: Element + PartialEq> WithEquality<T> for &Comparison<T, true> {
+impl<T: GpuValue + PartialEq> WithEquality<T> for &Comparison<T, true> {
     fn sample(&self) -> T {
         T::ZEROED
     }
@@ -84,7 +84,7 @@ pub trait Sampled: Sized {
     const SAMPLE: Self;
 }
 
-impl<T: Element> Sampled for T {
+impl<T: GpuValue> Sampled for T {
     const SAMPLE: T = T::ZEROED;
 }
 

@@ -7,8 +7,8 @@ pub use super::native;
 pub use perpetua_ir::front::rust::inventory;
 pub use perpetua_ir::front::rust::{
     ConstValue, DeviceImpl, Edge, FieldDesc, FieldType, FunctionDef, GenericBlock, GenericStruct,
-    GenericValue, GpuConst, GpuType, ImplBlock, Instantiation, MemberKind, Members, Resolved, Resolver,
-    StencilConfig, TypeArg, TypeDesc, TypeParam,
+    GenericValue, GpuConst, GpuType, GpuValue, ImplBlock, Instantiation, MemberKind, Members, Resolved,
+    Resolver, StencilConfig, TypeArg, TypeDesc, TypeParam,
 };
 pub use perpetua_syntax::Scalar;
 
@@ -36,7 +36,7 @@ pub trait Described {
     /// Tells `resolver` that the path is this type.
     fn __perpetua_type(resolver: &mut Resolver, path: u32)
     where
-        Self: GpuType,
+        Self: GpuValue,
     {
         resolver.ty::<Self>(path);
     }

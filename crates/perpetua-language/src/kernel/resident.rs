@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use perpetua_ir::front::rust::{ConstValue, FieldDesc, GpuConst, GpuType, TypeDesc};
+use perpetua_ir::front::rust::{ConstValue, FieldDesc, GpuConst, GpuType, GpuValue, TypeDesc};
 
 /// Four words that are read and written at once: a relaxed atomic access moves all 16 bytes or none
 /// (`atomic_load_explicit`, `atomic_store_explicit`).
@@ -38,6 +38,15 @@ unsafe impl GpuType for U32x4 {
         ];
         TypeDesc::of_struct::<U32x4>("U32x4", false, fields)
     }
+}
+
+impl GpuValue for U32x4 {
+    const ZEROED: U32x4 = U32x4 {
+        x: 0,
+        y: 0,
+        z: 0,
+        w: 0,
+    };
 }
 
 impl GpuConst for U32x4 {

@@ -67,9 +67,41 @@ enum NoRepr {
 }
 
 #[derive(Clone, Copy, GpuType)]
-#[repr(u32)]
 enum Data {
     A(f32),
+    B,
+}
+
+#[kernel]
+fn in_memory(x: &[Data], y: &mut [f32]) {
+    if let Data::A(v) = x[0] {
+        y[0] = v;
+    }
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Holds {
+    data: Data,
+}
+
+#[derive(Clone, Copy, GpuType)]
+enum Nested {
+    A(Option<f32>),
+    B(&'static f32),
+}
+
+/// Compared by its variant alone, which kernels do not know.
+#[derive(Clone, Copy, GpuType)]
+enum Loose {
+    A(f32),
+    B,
+}
+
+impl PartialEq for Loose {
+    fn eq(&self, other: &Loose) -> bool {
+        matches!((self, other), (Loose::A(_), Loose::A(_)) | (Loose::B, Loose::B))
+    }
 }
 
 #[derive(Clone, Copy, GpuType)]

@@ -4,10 +4,6 @@
 
 use perpetua::prelude::*;
 
-#[derive(Clone, Copy, GpuType)]
-#[repr(C)]
-struct Pair(u32, u32, u32);
-
 enum Shape {
     Circle(u32),
     Square { side: u32 },
@@ -21,14 +17,6 @@ fn names(x: &[u32], y: &mut [u32]) {
 }
 
 #[kernel]
-fn floats(x: &[f32], y: &mut [u32]) {
-    match x[0] {
-        1.0 => y[0] = 1,
-        _ => {}
-    }
-}
-
-#[kernel]
 fn data(x: &[u32], y: &mut [u32]) {
     match Shape::Circle(x[0]) {
         Shape::Circle(n) => y[0] = n,
@@ -37,8 +25,7 @@ fn data(x: &[u32], y: &mut [u32]) {
 }
 
 #[kernel]
-fn rests(x: &[u32], y: &mut [u32]) {
-    let Pair(a, .., b) = Pair(x[0], x[1], x[2]);
+fn refutable(x: &[u32], y: &mut [u32]) {
     let 3 = x.len();
 }
 

@@ -1,5 +1,6 @@
-//! What `derive(GpuType)` says of generic structs: how fields follow from arguments.
+//! What `derive(GpuType)` says of generic structs and enums: how fields follow from arguments.
 
+use perpetua_syntax::FieldDef;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -21,7 +22,7 @@ pub(super) fn bounded(generics: &syn::Generics, bound: &TokenStream) -> syn::Gen
 }
 
 /// The parameters' names, lifetimes left out.
-fn names(generics: &syn::Generics) -> Vec<&syn::Ident> {
+pub(super) fn names(generics: &syn::Generics) -> Vec<&syn::Ident> {
     let params = generics.params.iter().filter_map(|param| match param {
         syn::GenericParam::Type(param) => Some(&param.ident),
         syn::GenericParam::Const(param) => Some(&param.ident),
@@ -39,7 +40,7 @@ pub(super) fn description(
     let args = input.generics.params.iter().filter_map(|param| match param {
         syn::GenericParam::Type(param) => {
             let name = &param.ident;
-            Some(quote!(#facade::TypeArg::Type(<#name as #facade::GpuType>::describe())))
+            Some(quote!(#facade::TypeArg::Type(<#name as #facade::GpuValue>::value_type())))
         }
         syn::GenericParam::Const(param) => {
             let name = &param.ident;
@@ -57,17 +58,30 @@ pub(super) fn description(
     }
 }
 
-/// What paths without arguments reach: the only items of these names stand on one instance, so rustc takes that.
+/// A generic struct's fields with their names, and how their types follow from the parameters.
+pub(super) fn described(
+    fields: &[FieldDef],
+    types: &[&syn::Type],
+    input: &syn::DeriveInput,
+    facade: &TokenStream,
+) -> TokenStream {
+    let params = names(&input.generics);
+    let fields = fields.iter().zip(types).map(|(field, ty)| {
+        let (name, ty) = (&field.name, field_type(ty, &params, facade));
+        quote!((#name, #ty))
+    });
+    quote!(::std::vec![#(#fields),*])
+}
+
+/// What paths without arguments reach: the only items of these names stand on one instance, so rustc takes that. `described` is the
+/// call that describes the type of `Key` and `params`.
 pub(super) fn sample_items(
     input: &syn::DeriveInput,
     sample: &TokenStream,
-    members: &[syn::Member],
-    fields: &[&syn::Field],
+    described: &TokenStream,
     facade: &TokenStream,
 ) -> TokenStream {
     let (quiet, name) = (output::quiet(), input.ident.unraw().to_string());
-    let tuple = matches!(members.first(), Some(syn::Member::Unnamed(_)));
-    let names = names(&input.generics);
     let params = input.generics.params.iter().filter_map(|param| match param {
         syn::GenericParam::Type(_) => Some(quote!(#facade::TypeParam::Type)),
         syn::GenericParam::Const(param) => {
@@ -85,14 +99,6 @@ pub(super) fn sample_items(
         }
         syn::GenericParam::Lifetime(_) => None,
     });
-    let described = members.iter().zip(fields).map(|(member, field)| {
-        let text = match member {
-            syn::Member::Named(name) => name.unraw().to_string(),
-            syn::Member::Unnamed(index) => index.index.to_string(),
-        };
-        let ty = field_type(&field.ty, &names, facade);
-        quote!((#text, #ty))
-    });
     let flags = without_native_methods(sample);
     quote! {
         #quiet
@@ -103,12 +109,8 @@ pub(super) fn sample_items(
             #[doc(hidden)]
             pub fn __perpetua_struct() -> ::std::sync::Arc<#facade::GenericStruct> {
                 struct Key;
-                #facade::GenericStruct::of::<Key>(
-                    #name,
-                    #tuple,
-                    ::std::vec![#(#params),*],
-                    ::std::vec![#(#described),*],
-                )
+                let params = ::std::vec![#(#params),*];
+                #facade::GenericStruct::#described
             }
 
             #[doc(hidden)]
@@ -123,7 +125,7 @@ pub(super) fn sample_items(
 }
 
 /// How a field's type follows from the parameters.
-fn field_type(ty: &syn::Type, params: &[&syn::Ident], facade: &TokenStream) -> TokenStream {
+pub(super) fn field_type(ty: &syn::Type, params: &[&syn::Ident], facade: &TokenStream) -> TokenStream {
     let span = ty.span();
     let again = |ty: &syn::Type| field_type(ty, params, facade);
     let param = |path: &syn::Path| params.iter().position(|param| path.is_ident(*param));
@@ -163,7 +165,7 @@ fn field_type(ty: &syn::Type, params: &[&syn::Ident], facade: &TokenStream) -> T
                 #facade::FieldType::Instance(#whole::__perpetua_struct(), ::std::vec![#(#args),*])
             }}
         }
-        ty => quote_spanned!(span=> #facade::FieldType::Known(<#ty as #facade::GpuType>::describe())),
+        ty => quote_spanned!(span=> #facade::FieldType::Known(<#ty as #facade::GpuValue>::value_type())),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Expr, Generic, Line, PathRef, Scalar, Type};
 use serde::{Deserialize, Serialize};
 
-/// A struct that `derive(GpuType)` accepted: `#[repr(C)]`.
+/// What `derive(GpuType)` accepted: a struct with `#[repr(C)]`, or an enum with data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StructDef {
     /// Its name.
@@ -12,10 +12,23 @@ pub struct StructDef {
     pub tuple: bool,
     /// Its generic parameters.
     pub generics: Vec<Generic>,
-    /// The fields in order.
+    /// The fields in order; of an enum those of its variants, one variant after another.
     pub fields: Vec<FieldDef>,
+    /// An enum's variants in order, and how many fields each has; a struct has none.
+    pub variants: Vec<(String, u32)>,
     /// What the fields' types refer to.
     pub paths: Vec<PathRef>,
+}
+
+impl StructDef {
+    /// What belongs to each field, by the variant that has the field; of a struct nothing.
+    pub fn by_variant<T>(&self, fields: Vec<T>) -> Vec<(String, Vec<T>)> {
+        let mut fields = fields.into_iter();
+        let variants = self.variants.iter();
+        variants
+            .map(|(name, count)| (name.clone(), fields.by_ref().take(*count as usize).collect()))
+            .collect()
+    }
 }
 
 /// A field of a struct.

@@ -360,13 +360,15 @@ pub enum ExprKind {
     },
 }
 
-/// The struct of a literal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The struct, or the variant of an enum, of a literal or a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StructName {
     /// By path.
     Path(PathId),
     /// `Self`.
     SelfType,
+    /// `Shape::Circle`, `Self::Circle`, `Maybe::<f32>::Just`.
+    Variant(Box<TypeMember>),
 }
 
 /// What a `for` loop counts: `start..end`, changed by the adaptors in the order written.

@@ -58,14 +58,21 @@ pub enum PatternKind {
     Array(Vec<Pattern>),
     /// `..` among the elements of a tuple or an array.
     Rest,
-    /// `S { x: 0, y, .. }` or `S(0, y)`.
+    /// `S { x: 0, y, .. }`.
     Struct {
         /// As of a literal.
         name: StructName,
-        /// Fields in the order written; a tuple struct's are named `0`, `1`, …
+        /// Fields in the order written.
         fields: Vec<(String, Pattern)>,
         /// Whether `..` stands for the others.
         rest: bool,
+    },
+    /// `S(0, y)`; at most one part is [`PatternKind::Rest`].
+    TupleStruct {
+        /// As of a literal.
+        name: StructName,
+        /// The fields.
+        parts: Vec<Pattern>,
     },
     /// `name @ pattern`.
     At {
@@ -83,7 +90,7 @@ pub enum PatternKind {
         /// What it holds.
         payload: Option<Box<Pattern>>,
     },
-    /// `&pattern`.
+    /// `&pattern`, `&mut pattern`.
     Ref(Box<Pattern>),
 }
 
@@ -111,7 +118,9 @@ impl Pattern {
             PatternKind::Variant { payload, .. } => {
                 payload.iter().for_each(|payload| payload.add_names(names));
             }
-            PatternKind::Tuple(parts) | PatternKind::Array(parts) => {
+            PatternKind::Tuple(parts)
+            | PatternKind::Array(parts)
+            | PatternKind::TupleStruct { parts, .. } => {
                 parts.iter().for_each(|part| part.add_names(names));
             }
             PatternKind::Struct { fields, .. } => {
@@ -138,9 +147,16 @@ pub enum PatternConst {
         /// Its type, where written.
         suffix: Option<Scalar>,
     },
+    /// A float.
+    Float {
+        /// Its digits, with a minus before them where it is negative.
+        text: String,
+        /// Its type, where written.
+        suffix: Option<Scalar>,
+    },
     /// A constant or an enum's variant: [`PathUsage::Pattern`](super::PathUsage::Pattern).
     Path(PathId),
-    /// `i32::MAX`, `T::MIN`.
+    /// `i32::MAX`, `T::MIN`, `Mode::Fast`.
     TypeConst(Box<TypeMember>),
 }
 

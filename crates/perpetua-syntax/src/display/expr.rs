@@ -302,16 +302,21 @@ impl Printer<'_, '_> {
         self.expr_in(right, binding_of(&right.kind) <= own)
     }
 
+    pub(super) fn struct_name(&mut self, name: &StructName) -> Result {
+        match name {
+            StructName::Path(path) => self.path(*path, "::"),
+            StructName::SelfType => self.text("Self"),
+            StructName::Variant(member) => self.member(member),
+        }
+    }
+
     fn struct_literal(
         &mut self,
         name: &StructName,
         fields: &[(String, Expr)],
         base: Option<&Expr>,
     ) -> Result {
-        match name {
-            StructName::Path(path) => self.path(*path, "::")?,
-            StructName::SelfType => self.text("Self")?,
-        }
+        self.struct_name(name)?;
         self.text(" { ")?;
         self.list(fields, |printer, (name, value)| {
             printer.text(format_args!("{name}: "))?;

@@ -1,7 +1,7 @@
 //! Patterns as text.
 
 use super::Printer;
-use crate::ast::{Pattern, PatternConst, PatternKind, StructName};
+use crate::ast::{Pattern, PatternConst, PatternKind};
 use std::fmt::Result;
 
 impl Printer<'_, '_> {
@@ -36,10 +36,7 @@ impl Printer<'_, '_> {
                 self.text("]")
             }
             PatternKind::Struct { name, fields, rest } => {
-                match name {
-                    StructName::Path(path) => self.path(*path, "::")?,
-                    StructName::SelfType => self.text("Self")?,
-                }
+                self.struct_name(name)?;
                 self.text(" { ")?;
                 self.list(fields, |printer, (name, pattern)| {
                     printer.text(format_args!("{name}: "))?;
@@ -50,6 +47,12 @@ impl Printer<'_, '_> {
                     (false, true) => ", .. }",
                     (_, false) => " }",
                 })
+            }
+            PatternKind::TupleStruct { name, parts } => {
+                self.struct_name(name)?;
+                self.text("(")?;
+                self.list(parts, Self::pattern)?;
+                self.text(")")
             }
             PatternKind::At {
                 name,
@@ -100,6 +103,7 @@ impl Printer<'_, '_> {
                 self.text(if *negative { "-" } else { "" })?;
                 self.number(value, *suffix)
             }
+            PatternConst::Float { text, suffix } => self.number(text, *suffix),
             PatternConst::Path(path) => self.path(*path, "::"),
             PatternConst::TypeConst(member) => self.member(member),
         }

@@ -2,13 +2,13 @@
 
 use super::Refusal;
 use super::expr::{peel, usize_literal};
-use super::path::{segment_names, single_name, starts_upper, variant_of};
+use super::path::{is_variant, segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::{binding, block, local};
 use super::types::refused_segment;
 use crate::ast::{
     BinaryOp, Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PART, PICK, PathUsage,
-    PrintPiece, Stmt, StmtKind, StructName, TypeMember, UnaryOp,
+    PrintPiece, Stmt, StmtKind, TypeMember, UnaryOp,
 };
 use crate::intrinsic::{Intrinsic, IntrinsicGroup};
 use proc_macro2::Span;
@@ -63,12 +63,16 @@ impl Reader {
             self.read_exprs(&call.args);
             return ExprKind::Tuple(Vec::new());
         }
+        if is_variant(path) {
+            let fields = self.read_exprs(&call.args);
+            return self.construct(path, fields);
+        }
         if let Some(member) = self.called_member(path) {
             return self.read_member_call(member, call);
         }
         if segment_names(path).last().is_some_and(|name| starts_upper(name)) {
-            let name = self.read_struct_name(path);
-            return self.read_constructor(name, call);
+            let fields = self.read_exprs(&call.args);
+            return self.construct(path, fields);
         }
         if let Some(name) = single_name(path)
             && self.function.as_ref() == Some(&name)
@@ -131,16 +135,13 @@ impl Reader {
         (is_std && self.called_member(path).is_none()).then_some((Refusal::StdCall, text))
     }
 
-    /// `S(1, 2)`: a struct whose fields have no names.
-    fn read_constructor(&mut self, name: StructName, call: &syn::ExprCall) -> ExprKind {
-        let fields = self.read_exprs(&call.args);
-        let fields = fields
-            .into_iter()
-            .enumerate()
-            .map(|(index, value)| (index.to_string(), value));
+    /// `S(1, 2)`, `Shape::Circle(1.0)`: a struct or a variant whose fields have no names.
+    pub(super) fn construct(&mut self, path: &syn::Path, fields: Vec<Expr>) -> ExprKind {
+        let name = self.read_struct_name(path);
+        let fields = fields.into_iter().enumerate();
         ExprKind::StructLiteral {
             name,
-            fields: fields.collect(),
+            fields: fields.map(|(index, value)| (index.to_string(), value)).collect(),
             base: None,
         }
     }
@@ -243,12 +244,7 @@ impl Reader {
             _ => return self.read_expr(arg),
         };
         match peel(arg) {
-            syn::Expr::Path(path)
-                if !single_name(&path.path).is_some_and(|name| self.is_local(&name))
-                    && segment_names(&path.path)
-                        .last()
-                        .is_some_and(|name| !starts_upper(name)) =>
-            {
+            syn::Expr::Path(path) if !single_name(&path.path).is_some_and(|name| self.is_local(&name)) => {
                 let line = line_of(arg.span());
                 let names: Vec<String> = (0..count).map(|_| self.fresh("argument")).collect();
                 let args = names.iter().map(|name| local(name, line)).collect();

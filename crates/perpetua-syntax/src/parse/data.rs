@@ -1,4 +1,5 @@
-//! Structs and enums of `derive(GpuType)`: what has the same layout on the host and on every device.
+//! Structs and enums of `derive(GpuType)`: what has the same layout on the host and on every device, and enums with data, whose values
+//! live in kernels only.
 
 use super::path::segment_names;
 use super::reader::{Reader, line_of, name_of};
@@ -13,18 +14,18 @@ pub(super) fn read(input: &syn::DeriveInput) -> syn::Result<GpuType> {
     let repr = reader.read_repr(&input.attrs);
     match &input.data {
         syn::Data::Struct(data) => {
-            let (tuple, fields) = reader.read_struct(input, data, repr);
-            let name = name_of(&input.ident);
-            let generics = std::mem::take(&mut reader.generics);
-            reader
-                .finish(|paths| StructDef {
-                    name,
-                    tuple,
-                    generics,
-                    fields,
-                    paths,
-                })
-                .map(GpuType::Struct)
+            let fields = reader.read_struct(input, data, repr);
+            let tuple = matches!(data.fields, syn::Fields::Unnamed(_));
+            reader.finish_struct(input, tuple, fields, Vec::new())
+        }
+        syn::Data::Enum(data) if has_data(data) => {
+            let mut fields = Vec::new();
+            let mut variants = Vec::with_capacity(data.variants.len());
+            for variant in &data.variants {
+                variants.push((name_of(&variant.ident), variant.fields.len() as u32));
+                fields.extend(reader.read_fields(&variant.fields, is_value));
+            }
+            reader.finish_struct(input, false, fields, variants)
         }
         syn::Data::Enum(data) => {
             let definition = reader.read_enum(input, data, repr);
@@ -63,7 +64,8 @@ impl Reader {
         if let Some(lifetime) = input.generics.lifetimes().next() {
             self.refuse(lifetime, Refusal::TypeLifetime);
         }
-        if super::signature::is_generic(&input.generics) && !matches!(input.data, syn::Data::Struct(_)) {
+        let plain = matches!(&input.data, syn::Data::Enum(data) if !has_data(data));
+        if super::signature::is_generic(&input.generics) && plain {
             self.refuse(&input.generics, Refusal::GenericType);
         }
         let clause = input
@@ -130,32 +132,57 @@ impl Reader {
         found
     }
 
+    fn finish_struct(
+        mut self,
+        input: &syn::DeriveInput,
+        tuple: bool,
+        fields: Vec<FieldDef>,
+        variants: Vec<(String, u32)>,
+    ) -> syn::Result<GpuType> {
+        let name = name_of(&input.ident);
+        let generics = std::mem::take(&mut self.generics);
+        self.finish(|paths| StructDef {
+            name,
+            tuple,
+            generics,
+            fields,
+            variants,
+            paths,
+        })
+        .map(GpuType::Struct)
+    }
+
     fn read_struct(
         &mut self,
         input: &syn::DeriveInput,
         data: &syn::DataStruct,
         repr: Option<Repr>,
-    ) -> (bool, Vec<FieldDef>) {
+    ) -> Vec<FieldDef> {
         if repr != Some(Repr::C) {
             self.refuse(&input.ident, Refusal::NoReprC);
         }
         if data.fields.is_empty() {
             self.refuse(&input.ident, Refusal::EmptyStruct);
         }
-        let mut fields = Vec::with_capacity(data.fields.len());
-        for (index, field) in data.fields.iter().enumerate() {
+        self.read_fields(&data.fields, has_layout)
+    }
+
+    /// The fields of a struct or a variant, of types of which `fits` holds.
+    fn read_fields(&mut self, fields: &syn::Fields, fits: fn(&Type) -> bool) -> Vec<FieldDef> {
+        let mut read = Vec::with_capacity(fields.len());
+        for (index, field) in fields.iter().enumerate() {
             let ty = self.read_type(&field.ty);
-            if !has_layout(&ty) {
+            if !fits(&ty) {
                 self.refuse(&field.ty, Refusal::FieldType);
             }
             let name = field.ident.as_ref().map_or_else(|| index.to_string(), name_of);
-            fields.push(FieldDef {
+            read.push(FieldDef {
                 name,
                 ty,
                 line: line_of(field.ty.span()),
             });
         }
-        (matches!(data.fields, syn::Fields::Unnamed(_)), fields)
+        read
     }
 
     fn read_enum(&mut self, input: &syn::DeriveInput, data: &syn::DataEnum, repr: Option<Repr>) -> EnumDef {
@@ -172,9 +199,6 @@ impl Reader {
         let mut variants = Vec::with_capacity(data.variants.len());
         let mut next: i128 = 0;
         for variant in &data.variants {
-            if !matches!(variant.fields, syn::Fields::Unit) {
-                self.refuse(variant, Refusal::EnumData);
-            }
             if let Some((_, value)) = &variant.discriminant {
                 match discriminant(value) {
                     Some(value) => next = value,
@@ -189,6 +213,20 @@ impl Reader {
             repr,
             variants,
         }
+    }
+}
+
+/// Whether a variant of an enum has fields.
+fn has_data(data: &syn::DataEnum) -> bool {
+    data.variants.iter().any(|variant| !variant.fields.is_empty())
+}
+
+/// Whether a type may be a variant's field.
+fn is_value(ty: &Type) -> bool {
+    match ty {
+        Type::Tuple(parts) => parts.iter().all(is_value),
+        Type::Array { element, .. } => is_value(element),
+        ty => has_layout(ty),
     }
 }
 

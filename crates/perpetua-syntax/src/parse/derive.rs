@@ -47,6 +47,8 @@ enum Parts<'a> {
     Fields(Vec<(syn::Member, &'a syn::Type)>),
     /// The integer that stores the enum, and the variant with `#[default]`.
     Enum(TokenStream, Option<&'a syn::Ident>),
+    /// The variants, and the one with `#[default]`.
+    Data(Vec<&'a syn::Variant>, Option<&'a syn::Ident>),
 }
 
 impl Parts<'_> {
@@ -56,8 +58,15 @@ impl Parts<'_> {
                 let is_default = |variant: &&syn::Variant| {
                     variant.attrs.iter().any(|attr| attr.path().is_ident("default"))
                 };
-                let default = data.variants.iter().find(is_default);
-                Parts::Enum(repr(&input.attrs), default.map(|variant| &variant.ident))
+                let default = data
+                    .variants
+                    .iter()
+                    .find(is_default)
+                    .map(|variant| &variant.ident);
+                match data.variants.iter().all(|variant| variant.fields.is_empty()) {
+                    true => Parts::Enum(repr(&input.attrs), default),
+                    false => Parts::Data(data.variants.iter().collect(), default),
+                }
             }
             syn::Data::Struct(data) => {
                 let fields = data.fields.members().zip(&data.fields);
@@ -76,7 +85,7 @@ impl Parts<'_> {
                 });
                 quote!(Self { #(#fields),* })
             }
-            Parts::Enum(_, variant) => quote!(Self::#variant),
+            Parts::Enum(_, variant) | Parts::Data(_, variant) => quote!(Self::#variant),
         };
         quote!(fn default() -> Self { #value })
     }
@@ -90,6 +99,14 @@ impl Parts<'_> {
                 quote!(#(#fields)&&*)
             }
             Parts::Enum(repr, _) => quote!((*self as #repr) == (*other as #repr)),
+            Parts::Data(variants, _) => {
+                let same = variants.iter().map(|variant| {
+                    let (own, other, fields) = both(variant);
+                    let fields = fields.iter().map(|(a, b, _)| quote!(#a == #b));
+                    quote!((#own, #other) => true #(&& #fields)*)
+                });
+                quote!(match (*self, *other) { #(#same,)* _ => false })
+            }
         };
         quote!(fn eq(&self, other: &Self) -> bool { #body })
     }
@@ -109,6 +126,32 @@ impl Parts<'_> {
                 let method = compare.method();
                 quote!((*self as #repr).#method(&(*other as #repr)))
             }
+            Parts::Data(variants, _) => {
+                let same = variants.iter().map(|variant| {
+                    let (own, other, fields) = both(variant);
+                    let fields = fields.iter().map(|(a, b, ty)| {
+                        let compared = compare.values(&quote!(#a), &quote!(#b), ty, 0);
+                        (compared, ty.span())
+                    });
+                    let order = compare.in_turn(fields.collect());
+                    quote!((#own, #other) => #order)
+                });
+                let numbers = (0u32..).zip(variants).map(|(number, variant)| {
+                    let name = &variant.ident;
+                    quote!(Self::#name { .. } => #number)
+                });
+                let (numbers, method): (Vec<_>, _) = (numbers.collect(), compare.method());
+                quote! {
+                    match (*self, *other) {
+                        #(#same,)*
+                        _ => {
+                            let own = match *self { #(#numbers),* };
+                            let other = match *other { #(#numbers),* };
+                            own.#method(&other)
+                        }
+                    }
+                }
+            }
         };
         let (method, order, ordering) = (compare.method(), compare.order(), ordering());
         let further = (!partial).then(|| {
@@ -126,6 +169,30 @@ impl Parts<'_> {
             #further
         }
     }
+}
+
+/// The patterns of two values of a variant, and the names of each field in both with its type.
+fn both(
+    variant: &syn::Variant,
+) -> (
+    TokenStream,
+    TokenStream,
+    Vec<(syn::Ident, syn::Ident, &syn::Type)>,
+) {
+    let name = &variant.ident;
+    let names = variant.fields.iter().enumerate().map(|(i, field)| {
+        let (own, other) = (format_ident!("own_{i}"), format_ident!("other_{i}"));
+        (own, other, &field.ty)
+    });
+    let names: Vec<_> = names.collect();
+    let members: Vec<syn::Member> = variant.fields.members().collect();
+    let (own, other) = (
+        names.iter().map(|(own, ..)| own),
+        names.iter().map(|(_, other, _)| other),
+    );
+    let own = quote!(Self::#name { #(#members: #own),* });
+    let other = quote!(Self::#name { #(#members: #other),* });
+    (own, other, names)
 }
 
 fn ordering() -> TokenStream {

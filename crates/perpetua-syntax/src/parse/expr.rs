@@ -1,7 +1,7 @@
 //! Expressions: literals, operators, places, aggregates. Calls and control flow have files of their own.
 
 use super::Refusal;
-use super::path::{segment_names, single_name, starts_upper};
+use super::path::{is_variant, single_name};
 use super::reader::{Reader, line_of, name_of, stand_in};
 use crate::ast::{
     BinaryOp, Expr, ExprKind, Line, PathUsage, Place, SLICE, SLICE_TO, Scalar, StructName, Type, UnaryOp,
@@ -366,19 +366,15 @@ impl Reader {
         ExprKind::StructLiteral { name, fields, base }
     }
 
-    /// The struct that a literal or a constructor's call names.
+    /// The struct or the variant that a literal, a constructor's call or a pattern names.
     pub(super) fn read_struct_name(&mut self, path: &syn::Path) -> StructName {
         if single_name(path).as_deref() == Some("Self") {
             return StructName::SelfType;
         }
-        let names = segment_names(path);
-        if let [.., before, variant] = &names[..]
-            && starts_upper(before)
-            && starts_upper(variant)
-        {
-            self.refuse_named(path, Refusal::VariantData, &names.join("::"));
+        match is_variant(path).then(|| self.variant(path)).flatten() {
+            Some(member) => StructName::Variant(Box::new(member)),
+            None => StructName::Path(self.path(path, PathUsage::StructLiteral)),
         }
-        StructName::Path(self.path(path, PathUsage::StructLiteral))
     }
 }
 

@@ -4,11 +4,21 @@ use super::expr::peel;
 use super::path::segment_names;
 use super::reader::{Reader, line_of};
 use super::sugar::{binding, block, expr, local, statement};
-use crate::ast::{BinaryOp, Expr, ExprKind, GenericArg, Stmt, StmtKind, Type, TypeMember, UnaryOp};
+use crate::ast::{BinaryOp, Expr, ExprKind, GenericArg, Line, Stmt, StmtKind, Type, TypeMember, UnaryOp};
 use syn::spanned::Spanned;
 
+/// The functions: module, name, arguments.
+pub const STD_FUNCTIONS: &[(&str, &str, &[&str])] = &[
+    ("mem", "swap", &["&mut a", "&mut b"]),
+    ("mem", "replace", &["&mut place", "value"]),
+    ("mem", "take", &["&mut place"]),
+    ("cmp", "min", &["a", "b"]),
+    ("cmp", "max", &["a", "b"]),
+    ("array", "from_fn", &["f"]),
+];
+
 impl Reader {
-    /// `mem::swap`, `mem::replace`, `cmp::min`, `cmp::max` and `array::from_fn`; `None` where it is none of them.
+    /// One of [`STD_FUNCTIONS`]; `None` where it is none of them.
     pub(super) fn read_std_call(
         &mut self,
         path: &syn::Path,
@@ -19,10 +29,10 @@ impl Reader {
             return None;
         };
         let line = line_of(path.span());
-        if let (("array", "from_fn"), [function]) = (
-            (module.as_str(), name.as_str()),
-            &args.iter().collect::<Vec<_>>()[..],
-        ) {
+        let (module, name) = (module.as_str(), name.as_str());
+        let known = |row: &&(&str, &str, &[&str])| (row.0, row.1, row.2.len()) == (module, name, args.len());
+        STD_FUNCTIONS.iter().find(known)?;
+        if let (("array", "from_fn"), Some(function)) = ((module, name), args.first()) {
             // `from_fn::<T, N, _>` says how many.
             let generics = path
                 .segments
@@ -37,31 +47,28 @@ impl Reader {
             };
             let member = TypeMember {
                 ty,
-                via: Some(module.clone()),
-                name: name.clone(),
+                via: Some(module.to_owned()),
+                name: name.to_owned(),
             };
             return Some(ExprKind::TypeCall {
                 member: Box::new(member),
                 args: vec![self.read_expr(function)],
             });
         }
-        if args.len() != 2 {
-            return None;
-        }
         let read =
             |reader: &mut Self| -> Vec<Expr> { args.iter().map(|arg| reader.read_expr(arg)).collect() };
-        match (module.as_str(), name.as_str()) {
+        match (module, name) {
             ("cmp", "min" | "max") => {
                 let mut args = read(self);
                 let second = args.pop()?;
                 Some(ExprKind::MethodCall {
                     receiver: Box::new(args.pop()?),
-                    name: name.clone(),
+                    name: name.to_owned(),
                     generics: Vec::new(),
                     args: vec![second],
                 })
             }
-            ("mem", "swap" | "replace") => {
+            ("mem", "swap" | "replace" | "take") => {
                 let mut stmts = Vec::new();
                 let mut bind = |reader: &mut Self, value: Expr| {
                     let name = reader.fresh("place");
@@ -81,16 +88,21 @@ impl Reader {
                     expr(line, ExprKind::Unary { op, operand })
                 };
                 let mut args = read(self).into_iter();
-                let (first, second) = (bind(self, args.next()?), bind(self, args.next()?));
+                let first = bind(self, args.next()?);
+                let second = args.next().map(|second| bind(self, second));
                 let old = bind(self, at(&first));
                 let swaps = name == "swap";
-                let new = if swaps { at(&second) } else { local(&second, line) };
+                let new = match &second {
+                    Some(second) if swaps => at(second),
+                    Some(second) => local(second, line),
+                    None => default_value(line),
+                };
                 let mut store = |place: Expr, value: Expr| {
                     let (place, value) = (Box::new(place), Box::new(value));
                     stmts.push(statement(expr(line, ExprKind::Assign { place, value })));
                 };
                 store(at(&first), new);
-                if swaps {
+                if let Some(second) = second.filter(|_| swaps) {
                     store(at(&second), local(&old, line));
                 }
                 let value = (!swaps).then(|| local(&old, line));
@@ -148,4 +160,18 @@ impl Reader {
             block: block(line, stmts, Some(all)),
         }
     }
+}
+
+/// `Default::default()`, of the type that is expected there.
+fn default_value(line: Line) -> Expr {
+    let member = TypeMember {
+        ty: Type::Infer,
+        via: Some("Default".to_owned()),
+        name: "default".to_owned(),
+    };
+    let kind = ExprKind::TypeCall {
+        member: Box::new(member),
+        args: Vec::new(),
+    };
+    expr(line, kind)
 }

@@ -31,6 +31,7 @@ use std::fmt;
 
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, MOST_CONDITIONS, StructDef};
 pub use derive::derived_blocks;
+pub use library::STD_FUNCTIONS;
 use reader::Reader;
 pub use refusal::Refusal;
 use signature::Belongs;

@@ -42,6 +42,14 @@ fn is_shouting(name: &str) -> bool {
     name.chars().filter(|c| c.is_uppercase()).count() > 1 && !name.chars().any(char::is_lowercase)
 }
 
+/// Whether a path names a variant: `Shape::Circle`.
+pub(super) fn is_variant(path: &syn::Path) -> bool {
+    match &segment_names(path)[..] {
+        [.., before, last] => starts_upper(before) && starts_upper(last),
+        _ => false,
+    }
+}
+
 impl Reader {
     /// A path as an expression, not called.
     pub(super) fn read_path_value(&mut self, path: &syn::ExprPath) -> ExprKind {
@@ -63,10 +71,36 @@ impl Reader {
                 payload: None,
             };
         }
-        match self.type_member(path).or_else(|| self.member_with_args(path)) {
+        let member = self.type_member(path).or_else(|| self.member_with_args(path));
+        match member.or_else(|| self.unit_variant(path)) {
             Some(member) => ExprKind::TypeConst(Box::new(member)),
             None => ExprKind::Path(self.path(path, PathUsage::Value)),
         }
+    }
+
+    /// The enum and the variant of `Shape::Circle`, `Self::Circle` and `Maybe::<f32>::Just`; the path is one of a variant.
+    pub(super) fn variant(&mut self, path: &syn::Path) -> Option<TypeMember> {
+        if let Some(member) = self.member_with_args(path) {
+            return Some(member);
+        }
+        let mut head = path.clone();
+        let name = name_of(&head.segments.pop()?.into_value().ident);
+        head.segments.pop_punct();
+        let ty = match single_name(&head) {
+            Some(own) if own == "Self" => Type::SelfType,
+            _ => Type::Named(self.path(&head, PathUsage::StructLiteral)),
+        };
+        let via = None;
+        Some(TypeMember { ty, via, name })
+    }
+
+    /// The enum and the variant without data that a path names. Without a small letter it is taken for a constant.
+    pub(super) fn unit_variant(&mut self, path: &syn::Path) -> Option<TypeMember> {
+        let name = name_of(&path.segments.last()?.ident);
+        if !is_variant(path) || !name.contains(char::is_lowercase) {
+            return None;
+        }
+        self.variant(path)
     }
 
     /// The type and the member of `Pair::<f32>::ZERO`.

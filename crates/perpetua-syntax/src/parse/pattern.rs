@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::expr::peel;
-use super::path::{segment_names, starts_upper, variant_of};
+use super::path::{starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
 use crate::ast::{PathUsage, Pattern, PatternConst, PatternKind, Scalar, Variant};
 use crate::nesting::Level;
@@ -70,10 +70,10 @@ impl Reader {
             syn::Pat::Tuple(tuple) => PatternKind::Tuple(self.read_patterns(&tuple.elems, may_fail)),
             syn::Pat::Slice(slice) => PatternKind::Array(self.read_patterns(&slice.elems, may_fail)),
             syn::Pat::Rest(_) => PatternKind::Rest,
-            syn::Pat::Reference(reference) if reference.mutability.is_none() => {
+            syn::Pat::Reference(reference) => {
                 PatternKind::Ref(Box::new(self.read_any_pattern(&reference.pat, may_fail)))
             }
-            syn::Pat::Struct(pattern) if pattern.qself.is_none() && !is_variant(&pattern.path) => {
+            syn::Pat::Struct(pattern) if pattern.qself.is_none() => {
                 let fields = pattern.fields.iter().map(|field| {
                     let name = match &field.member {
                         syn::Member::Named(name) => name_of(name),
@@ -88,27 +88,10 @@ impl Reader {
                     rest: pattern.rest.is_some(),
                 }
             }
-            syn::Pat::TupleStruct(pattern) if pattern.qself.is_none() && !is_variant(&pattern.path) => {
-                let parts = self.read_patterns(&pattern.elems, may_fail);
-                let rest = parts.last().is_some_and(|last| last.kind == PatternKind::Rest);
-                if parts
-                    .iter()
-                    .rev()
-                    .skip(1)
-                    .any(|part| part.kind == PatternKind::Rest)
-                {
-                    self.refuse(pattern, Refusal::RestPattern);
-                }
-                let fields = parts.into_iter().filter(|part| part.kind != PatternKind::Rest);
-                PatternKind::Struct {
-                    name: self.read_struct_name(&pattern.path),
-                    fields: fields
-                        .enumerate()
-                        .map(|(i, part)| (i.to_string(), part))
-                        .collect(),
-                    rest,
-                }
-            }
+            syn::Pat::TupleStruct(pattern) if pattern.qself.is_none() => PatternKind::TupleStruct {
+                name: self.read_struct_name(&pattern.path),
+                parts: self.read_patterns(&pattern.elems, may_fail),
+            },
             syn::Pat::Lit(_) | syn::Pat::Range(_) | syn::Pat::Path(_) | syn::Pat::Or(_) if !may_fail => {
                 self.refuse(pat, Refusal::RefutableLet);
                 PatternKind::Wild
@@ -138,14 +121,11 @@ impl Reader {
                 PatternKind::Or(or.cases.iter().map(|case| self.read_pattern(case)).collect())
             }
             other => {
-                self.refuse_pattern(
-                    other,
-                    if may_fail {
-                        Refusal::OtherPattern
-                    } else {
-                        Refusal::LetPattern
-                    },
-                );
+                let refusal = match may_fail {
+                    true => Refusal::OtherPattern,
+                    false => Refusal::LetPattern,
+                };
+                self.refuse(other, refusal);
                 PatternKind::Wild
             }
         };
@@ -205,7 +185,7 @@ impl Reader {
     }
 
     fn read_pattern_path(&mut self, path: &syn::Path) -> PatternConst {
-        match self.type_member(path) {
+        match self.type_member(path).or_else(|| self.unit_variant(path)) {
             Some(member) => PatternConst::TypeConst(Box::new(member)),
             None => PatternConst::Path(self.path(path, PathUsage::Pattern)),
         }
@@ -224,7 +204,7 @@ impl Reader {
     }
 
     fn read_pattern_literal(&mut self, lit: &syn::Lit) -> Option<PatternConst> {
-        let refusal = match lit {
+        match lit {
             syn::Lit::Bool(lit) => return Some(PatternConst::Bool(lit.value)),
             syn::Lit::Byte(lit) => {
                 let (value, suffix) = (lit.value().into(), Some(Scalar::U8));
@@ -236,11 +216,11 @@ impl Reader {
             }
             syn::Lit::Int(lit) => {
                 let suffix = self.read_suffix(lit, lit.suffix());
-                if suffix.is_some_and(Scalar::is_float) {
-                    self.refuse(lit, Refusal::FloatPattern);
-                    return None;
-                }
                 let digits = lit.base10_digits();
+                if suffix.is_some_and(Scalar::is_float) {
+                    let text = digits.to_owned();
+                    return Some(PatternConst::Float { text, suffix });
+                }
                 let magnitude = digits.strip_prefix('-').unwrap_or(digits);
                 let value = self.read_magnitude(lit, magnitude);
                 return Some(PatternConst::Int {
@@ -249,25 +229,15 @@ impl Reader {
                     suffix,
                 });
             }
-            syn::Lit::Float(_) => Refusal::FloatPattern,
-            _ => Refusal::StringPattern,
-        };
-        self.refuse(lit, refusal);
-        None
-    }
-
-    /// Notes why a form of pattern is not in the language; `otherwise` where no row names it.
-    fn refuse_pattern(&mut self, pat: &syn::Pat, otherwise: Refusal) {
-        let refusal = match pat {
-            syn::Pat::Struct(syn::PatStruct { path, .. })
-            | syn::Pat::TupleStruct(syn::PatTupleStruct { path, .. }) => {
-                let name = segment_names(path).join("::");
-                return self.refuse_named(pat, Refusal::VariantPattern, &name);
+            syn::Lit::Float(lit) => {
+                let suffix = self.read_suffix(lit, lit.suffix());
+                let text = lit.base10_digits().to_owned();
+                return Some(PatternConst::Float { text, suffix });
             }
-            syn::Pat::Reference(_) => Refusal::RefPattern,
-            _ => otherwise,
-        };
-        self.refuse(pat, refusal);
+            _ => {}
+        }
+        self.refuse(lit, Refusal::StringPattern);
+        None
     }
 }
 
@@ -276,15 +246,6 @@ fn is_rest(pat: &syn::Pat) -> bool {
     match pat {
         syn::Pat::Rest(_) => true,
         syn::Pat::Ident(ident) => ident.subpat.as_ref().is_some_and(|(_, rest)| is_rest(rest)),
-        _ => false,
-    }
-}
-
-/// Whether a path names a variant with data: `Shape::Circle`, `Some`.
-fn is_variant(path: &syn::Path) -> bool {
-    let names = segment_names(path);
-    match &names[..] {
-        [.., before, last] => starts_upper(before) && starts_upper(last),
         _ => false,
     }
 }

@@ -98,7 +98,6 @@ refusals! {
     HeapCall: "`{}`, which allocates," => "use an array `[T; N]` or a shared array";
     StdCall: "the library function `{}`" => "use the method (`a.min(b)`, `x.sqrt()`), or a `#[device]` function of your own";
     AssocLiteral: "a literal of an associated type" => "name the struct";
-    VariantData: "the enum variant `{}` with data" => "use an enum without data and a struct beside it";
     HeapMethod: "the method `{}`, which allocates or points into memory," => "index the slice, or copy into an array `[T; N]`";
     AtomicPlace: "`{}` on a value" => "pass the place: `&mut x[i]`, or a `&mut` parameter";
     OtherExpr: "this expression" => "write it with operators, calls, `if`, `match` and loops";
@@ -110,29 +109,25 @@ refusals! {
     OtherMacro: "the macro `{}!`" => "write out what it expands to";
 
     // Patterns.
-    VariantPattern: "a pattern with data, `{}`," => "enums have no data: match one without, and read a struct beside it";
-    RefPattern: "a `&mut` pattern" => "dereference the value: `match *x`";
-    RestPattern: "this `..` in a pattern" => "write one `..`, in a tuple struct as the last, or `_` for each element";
+    RestPattern: "this `..` in a pattern" => "write one `..`, or `_` for each element";
     RefutableLet: "a `let` pattern that may not match" => "use `let … else` or `match`";
     LetPattern: "this pattern in `let`" => "use names, `_`, tuples, arrays and structs";
     ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
     LetExpr: "`let` as a condition here" => "use it in `if` or `while`, behind `&&` at most";
     RefBinding: "a `ref` binding" => "bind the value, or take `&place` after it";
-    FloatPattern: "a float in a pattern" => "compare with `if`";
     StringPattern: "a string or `char` in a pattern" => "match on bytes or numbers";
     OtherPattern: "this pattern" => "use numbers, ranges, constants, names, `_`, tuples and `|`";
 
     // Structs and enums.
     NoReprC: "a struct without `#[repr(C)]`" => "add `#[repr(C)]`, so that host and device agree on its layout";
     ReprOption: "the representation `{}`" => "use `#[repr(C)]` on a struct, `#[repr(u32)]` or its like on an enum; pad with fields";
-    GenericType: "a generic enum with `derive(GpuType)`" => "write one type for each set of arguments";
+    GenericType: "a generic enum without data" => "leave the parameters out";
     TypeLifetime: "a lifetime of a type with `derive(GpuType)`" => "such types hold no references: keep indices";
     TypeBound: "this bound of a type with `derive(GpuType)`" => "bound the parameter where it is used, on `impl` blocks and functions";
     TypeDefault: "a default for a parameter of a type with `derive(GpuType)`" => "write the argument where the type is used";
     UnionType: "a union" => "use a struct, and `to_bits` and `from_bits` to reinterpret";
     EmptyStruct: "a struct without fields" => "add a field";
     FieldType: "a field of this type" => "use scalars, arrays, and other types with `derive(GpuType)`";
-    EnumData: "an enum variant with data" => "use an enum without data and a struct beside it";
     NoEnumRepr: "an enum without an integer `repr`" => "add `#[repr(u32)]` or its like";
     EmptyEnum: "an enum without variants" => "add a variant";
     Discriminant: "a discriminant that is not computed of literals" => "write the number";

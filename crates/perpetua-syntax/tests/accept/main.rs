@@ -240,6 +240,11 @@ const PATHS: &[(&str, &str)] = &[
         "fn f(a: [f32; ROWS * 2]) { [0; ROWS]; Self::K; x as Alias; \n shared_array::<[Cell; 4]>(); }",
         "Value ROWS 1 ROWS\nValue Self::K 1 Self::K\nValue x 1 x\nType Alias 1 Alias\nType Cell 2 Cell",
     ),
+    // A variant is a member of its enum.
+    (
+        "fn f() { Mode::Off; m::Mode::Turn(1); match 1 { Mode::Step { by } | Mode::Off => {} Mode::X => {} } }",
+        "StructLiteral Mode 1 Mode\nStructLiteral m::Mode 1 m::Mode\nPattern Mode::X 1 Mode::X",
+    ),
     // Capitals alone as a generic argument mean a constant; a known type parameter does not.
     (
         "fn f<TT>() { g::<WIDTH>(); g::<TT>(); g::<Rgb>(); }",
@@ -302,8 +307,11 @@ fn describe(source: &str) -> syn::Result<String> {
             });
             let fields: Vec<_> = fields.collect();
             let paths: Vec<_> = read.tree.paths.iter().map(|path| path.text()).collect();
+            let variants = read.tree.variants.iter();
+            let variants: Vec<_> = variants.map(|(name, count)| format!(" {name} {count}")).collect();
             let (name, tuple) = (read.tree.name, read.tree.tuple);
-            format!("{name} {tuple}: {} [{}]", fields.join(", "), paths.join(" "))
+            let (fields, paths) = (fields.join(", "), paths.join(" "));
+            format!("{name} {tuple}: {fields} [{paths}]{}", variants.join(","))
         }
         GpuType::Enum(read) => {
             let variants: Vec<_> = read
@@ -334,6 +342,10 @@ fn structs_and_enums_read_with_their_layout() {
         (
             "#[repr(C, i16)] enum E { A = -3, B, C = b'a' }",
             "E i16: A = -3, B = -2, C = 97",
+        ),
+        (
+            "enum E<T> { A, B(T, (f32, u8)), C { x: grid::Cell } }",
+            "E false: 0 Generic(0) 1, 1 Tuple([Scalar(F32),Scalar(U8)]) 1, x Named(PathId(0)) 1 [grid::Cell] A 0, B 2, C 1",
         ),
         (
             "#[repr(u64)] enum E { A = 0xffff_ffff_ffff_ffff }",

@@ -168,9 +168,9 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         &[(R::ReprOption, "transparent"), (R::NoReprC, "")],
     ),
     (
-        "#[repr(u8)] enum E§<T> { A, §B(T) }",
+        "#[repr(u8)] enum E§<const N: usize> { A, B }",
         Device,
-        &[(R::GenericType, ""), (R::EnumData, "")],
+        &[(R::GenericType, "")],
     ),
     (
         "#[repr(C)] struct S<§'a, T: Copy + §Ord, U = §f32> where U: §Real + Clone { x: T, y: U, z: §&'a f32 }",
@@ -196,9 +196,9 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         ],
     ),
     (
-        "#[repr(u8)] enum E { A, §B(f32), §C { x: f32 } }",
+        "enum E { A, B(§Option<f32>, (f32, [u8; 2])), C { x: §&'static f32 } }",
         Device,
-        &[(R::EnumData, ""), (R::EnumData, "")],
+        &[(R::FieldType, ""), (R::FieldType, "")],
     ),
     ("enum §E { A }", Device, &[(R::NoEnumRepr, "")]),
     ("#[repr(C)] enum §E { A }", Device, &[(R::NoEnumRepr, "")]),

@@ -39,3 +39,4 @@ mod patterns;
 mod structs;
 mod traits;
 mod values;
+mod variants;

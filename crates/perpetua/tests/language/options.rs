@@ -100,6 +100,7 @@ fn integers(x: &[u32], y: &mut [u32]) {
         let v = x[i];
         let half = (v >> 7) as u16;
         let mut all = v.isqrt() + half.isqrt() as u32 + (v | 1).ilog2() * 3 + (half as i32 + 1).ilog2();
+        all += (((v >> 1) as i32).isqrt() + (v as i16 & 0x7fff).isqrt() as i32) as u32;
         all ^= (v >> 2).next_power_of_two() + (v as u8 / 2).next_power_of_two() as u32;
         all = all.wrapping_add((v % 3 == 2).then_some(v).unwrap_or(7));
         all = all.wrapping_add((v % 5 == 1).then(|| v ^ 9).unwrap_or(1));

@@ -105,6 +105,72 @@ fn kinds(x: &[u32], y: &mut [u32]) {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Point {
+    x: f32,
+    side: Side,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(i8)]
+enum Side {
+    Left = -2,
+    Right = 9,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Pair<T>(T, u8);
+
+#[derive(Clone, Copy, Debug, GpuType)]
+enum Hit {
+    Miss,
+    Near(f32),
+    Far { side: Side, by: (u32, bool) },
+}
+
+#[device]
+fn hit(v: u32) -> Result<Pair<i32>, Hit> {
+    match v {
+        14 => Err(Hit::Miss),
+        15 => Err(Hit::Near(0.5)),
+        16 => Err(Hit::Far {
+            side: Side::Right,
+            by: (v, false),
+        }),
+        _ => Ok(Pair(-7, v as u8)),
+    }
+}
+
+#[kernel]
+fn whole(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    if i >= y.len() {
+        return;
+    }
+    let v = x[i];
+    let side = if v % 2 == 0 { Side::Left } else { Side::Right };
+    let point = Point { x: v as f32, side };
+    match v {
+        10 => assert_eq!(point, Point { x: 10.5, ..point }),
+        11 => assert_eq!(v.checked_sub(12), Some(v), "none of {:.1?}", (point.x, [side])),
+        12 => assert_ne!(Some(side), Some(Side::Left)),
+        13 => panic!("{:?}, {:?}", hit(v).unwrap(), (v, (0.25f32,))),
+        _ => {}
+    }
+    hit(v).unwrap();
+    y[i] = v;
+}
+
+#[kernel]
+fn integer_roots(x: &[i32], y: &mut [i32]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = x[i].isqrt();
+    }
+}
+
 /// Barriers behind a fault: lanes that have faulted walk on.
 #[kernel]
 fn met(x: &[f32], y: &mut [f32]) {
@@ -141,8 +207,12 @@ fn messages_reach_the_host() {
     }
     panics::<f32, f32>(rooted::kernel(), rooted, &[1.0, 4.0, -2.0], &[0.0; 3], 2);
     panics::<f32, f32>(rooted::kernel(), rooted, &[-0.125, 4.0, 2.0], &[0.0; 3], 0);
+    panics::<i32, i32>(integer_roots::kernel(), integer_roots, &[9, -1, 7], &[0; 3], 1);
     for v in [0, 1, 102, 103] {
         panics::<u32, u32>(unwrapped::kernel(), unwrapped, &[4, 5, v], &[0; 3], 2);
+    }
+    for v in 10..17 {
+        panics::<u32, u32>(whole::kernel(), whole, &[7, 8, v], &[0; 3], 2);
     }
     let mut x = floats(64);
     x[37] = 1e9;

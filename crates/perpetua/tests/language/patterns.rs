@@ -133,3 +133,44 @@ fn patterns_take_values_apart() {
         .collect();
     check(patterns::kernel(), patterns, &points, &[0.0f32; 64]);
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Row(u32, f32, f32, u32);
+
+#[device]
+fn level(x: f32) -> u32 {
+    const LIMIT: f32 = 6.5;
+    match (x, x < 1.0) {
+        (-8.0, _) => 1,
+        (f32::MIN..-4.0, true) => 2,
+        (0.0, _) => 3,
+        (0.25..=2.0, false) => 4,
+        (LIMIT, _) => 5,
+        (3.5..LIMIT | 7.0f32.., _) => 6,
+        _ => 7,
+    }
+}
+
+#[kernel]
+fn further(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    let Row(first, .., last) = Row(i as u32, x[i], 2.0, 3);
+    let mut sum = (level(x[i]) * 100 + first * last) as f32;
+    if let Row(.., 2.0, 0..4) = Row(i as u32, x[i], x[i + 1], last) {
+        sum += 0.5;
+    }
+    let mut kept = [x[i], 1.0];
+    if let Some(&mut v) = kept.get_mut(i % 3) {
+        sum += v;
+    }
+    let taken = std::mem::take(&mut kept[0]);
+    y[i] = sum + taken * 4.0 + kept[0];
+}
+
+#[test]
+fn patterns_of_floats_and_rows() {
+    let mut x = floats(66);
+    x[9] = -0.0;
+    check(further::kernel(), further, &x, &[0.0f32; 64]);
+}

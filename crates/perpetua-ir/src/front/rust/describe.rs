@@ -3,12 +3,15 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
 
 mod generic;
 
+#[cfg(feature = "transpile")]
+pub(crate) use generic::parts;
 pub use generic::{FieldType, GenericStruct, TypeArg, TypeParam};
 
 /// Tells types apart: two types are the same type if and only if their keys are equal.
@@ -29,15 +32,15 @@ pub enum TypeDesc {
     Scalar(Scalar),
     /// `[T; N]`.
     Array(Arc<TypeDesc>, usize),
-    /// A `#[repr(C)]` struct.
+    /// A `#[repr(C)]` struct, or an enum with data.
     Struct(Arc<StructDesc>),
     /// An enum without data.
     Enum(Arc<EnumDesc>),
-    /// A tuple; in constants only, for it has no layout in memory.
+    /// A tuple; of constants and of fields of an enum, for it has no layout in memory.
     Tuple(Vec<TypeDesc>),
 }
 
-/// A struct's description. Equality is that of the keys.
+/// The description of a struct, or of an enum with data. Equality is that of the keys.
 #[derive(Clone, Debug)]
 pub struct StructDesc {
     /// Which type it is.
@@ -46,14 +49,25 @@ pub struct StructDesc {
     pub name: String,
     /// Whether it is a tuple struct; its fields are then called `0`, `1`, ….
     pub tuple: bool,
-    /// Its fields in order.
+    /// Its fields in order; of an enum the number of the variant, and then those of one variant after another.
     pub fields: Vec<FieldDesc>,
+    /// The variants of an enum, by their numbers; a struct has none. An enum's values live in kernels only: it has no layout.
+    pub variants: Vec<VariantDesc>,
     /// Size in bytes on the host.
     pub size: usize,
     /// Alignment in bytes on the host.
     pub align: usize,
     /// The generic struct of which it is an instance, with its arguments.
     pub of: Option<(Arc<GenericStruct>, Vec<TypeArg>)>,
+}
+
+/// A variant of an enum with data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariantDesc {
+    /// Its name.
+    pub name: String,
+    /// Which of the enum's fields are its own. They are zero in values of other variants.
+    pub fields: Range<usize>,
 }
 
 /// A struct's field.
@@ -114,10 +128,33 @@ impl TypeDesc {
             name: name.to_owned(),
             tuple,
             fields,
+            variants: Vec::new(),
             size: size_of::<T>(),
             align: align_of::<T>(),
             of: None,
         }))
+    }
+
+    /// The description of the enum `T`: its variants with the names and types of their fields. For `derive(GpuType)`.
+    pub fn of_variants<T: 'static>(name: &str, variants: Vec<(&str, Vec<(&str, TypeDesc)>)>) -> TypeDesc {
+        let key = TypeKey::Program(TypeId::of::<T>());
+        let parts = generic::parts(&key, name, variants, |ty| ty);
+        TypeDesc::Struct(Arc::new(StructDesc::of_values(key, name.to_owned(), parts)))
+    }
+
+    /// The value of which all bits are zero.
+    pub fn zero(&self) -> ConstValue {
+        match self {
+            TypeDesc::Scalar(s) => ConstValue::Scalar(*s, 0),
+            TypeDesc::Enum(e) => ConstValue::Enum(e.clone(), 0),
+            TypeDesc::Array(element, len) => {
+                ConstValue::Array((**element).clone(), vec![element.zero(); *len])
+            }
+            TypeDesc::Tuple(parts) => ConstValue::Tuple(parts.iter().map(TypeDesc::zero).collect()),
+            TypeDesc::Struct(s) => {
+                ConstValue::Struct(s.clone(), s.fields.iter().map(|field| field.ty.zero()).collect())
+            }
+        }
     }
 
     /// The description of the enum `T`, stored as `repr`. For `derive(GpuType)`.
@@ -261,7 +298,7 @@ impl TypeDesc {
         }
     }
 
-    /// Size and alignment in the host's memory, in bytes; `None` for tuples, which have no fixed layout.
+    /// Size and alignment in the host's memory, in bytes; `None` for tuples and enums with data, which have no fixed layout.
     pub fn host_layout(&self) -> Option<(usize, usize)> {
         match self {
             TypeDesc::Scalar(s) => Some((host_size(*s), host_size(*s))),
@@ -269,7 +306,7 @@ impl TypeDesc {
                 let (size, align) = element.host_layout()?;
                 Some((size.checked_mul(*len)?, align))
             }
-            TypeDesc::Struct(s) => Some((s.size, s.align)),
+            TypeDesc::Struct(s) => s.variants.is_empty().then_some((s.size, s.align)),
             TypeDesc::Enum(e) => Some((host_size(e.repr), host_size(e.repr))),
             TypeDesc::Tuple(_) => None,
         }
@@ -356,7 +393,7 @@ pub enum ConstValue {
     Array(TypeDesc, Vec<ConstValue>),
     /// A tuple.
     Tuple(Vec<ConstValue>),
-    /// A struct: its fields in order.
+    /// A struct, or an enum with data: its fields in order.
     Struct(Arc<StructDesc>, Vec<ConstValue>),
 }
 
@@ -378,6 +415,24 @@ impl ConstValue {
             TypeDesc::Struct(s) => ConstValue::Struct(s.clone(), fields),
             _ => ConstValue::Tuple(fields),
         }
+    }
+
+    /// The variant of this number with these fields. For `derive(GpuType)`.
+    pub fn of_variant(ty: &TypeDesc, number: usize, fields: Vec<ConstValue>) -> ConstValue {
+        let (ConstValue::Struct(desc, mut parts), TypeDesc::Struct(_)) = (ty.zero(), ty) else {
+            return ConstValue::Tuple(fields);
+        };
+        let own = desc
+            .variants
+            .get(number)
+            .map_or(0..0, |variant| variant.fields.clone());
+        for (part, field) in parts.iter_mut().skip(own.start).zip(fields) {
+            *part = field;
+        }
+        if let Some(ConstValue::Enum(_, tag)) = parts.first_mut() {
+            *tag = number as i128;
+        }
+        ConstValue::Struct(desc, parts)
     }
 
     /// The enum `T` with this value. For `derive(GpuType)`.

@@ -24,11 +24,35 @@ use super::describe::{ConstValue, TypeDesc};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of device memory",
     label = "kernels hold scalars, arrays, and types with `#[derive(GpuType)]`",
-    note = "write `#[derive(Clone, Copy, GpuType)] #[repr(C)]` on the struct, or `#[repr(u32)]` on the enum"
+    note = "write `#[derive(Clone, Copy, GpuType)] #[repr(C)]` on the struct, or `#[repr(u32)]` on the enum; an enum with data \
+            lives in kernels only: keep its number and its fields in memory"
 )]
-pub unsafe trait GpuType: GpuConst + Copy + Send + Sync + 'static {
+pub unsafe trait GpuType: GpuValue {
     /// The type's description.
     fn describe() -> TypeDesc;
+}
+
+/// A type whose values kernels compute with: all [`GpuType`]s, enums with data with `#[derive(GpuType)]`, which no memory takes,
+/// and arrays and tuples of such types.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of values of kernels",
+    label = "kernels compute with scalars, arrays, tuples, and types with `#[derive(GpuType)]`",
+    note = "write `#[derive(Clone, Copy, GpuType)]` on it; a struct needs `#[repr(C)]`, too, an enum without data `#[repr(u32)]`"
+)]
+pub trait GpuValue: GpuConst + Copy + Send + Sync + 'static {
+    /// All zeros; of an enum that has no variant of that number the first one.
+    const ZEROED: Self;
+
+    /// Whether the compiler would tell a type whose `PartialEq` is derived from one whose is written by hand: not where one of
+    /// its fields is compared by a function.
+    #[doc(hidden)]
+    const STRUCTURAL: bool = true;
+
+    /// The type's description.
+    fn value_type() -> TypeDesc {
+        // Only slices have none.
+        Self::const_type().unwrap_or(TypeDesc::Tuple(Vec::new()))
+    }
 }
 
 /// A value that a kernel may use as a constant of the surrounding Rust: all [`GpuType`]s, and tuples, slices and
@@ -47,7 +71,12 @@ pub trait GpuConst {
 }
 
 macro_rules! scalars {
-    ($($ty:ty => $scalar:ident, $value:ident => $bits:expr;)*) => { $(
+    ($($ty:ty => $scalar:ident $zero:expr, $value:ident => $bits:expr $(, structural: $structural:literal)?;)*) => { $(
+        impl GpuValue for $ty {
+            const ZEROED: $ty = $zero;
+            $(const STRUCTURAL: bool = $structural;)?
+        }
+
         // SAFETY: a primitive scalar (or half's, a transparent u16) of exactly this description.
         unsafe impl GpuType for $ty {
             fn describe() -> TypeDesc {
@@ -69,21 +98,21 @@ macro_rules! scalars {
 }
 
 scalars! {
-    bool => Bool, v => u64::from(v);
-    i8 => I8, v => u64::from(v as u8);
-    i16 => I16, v => u64::from(v as u16);
-    i32 => I32, v => u64::from(v as u32);
-    i64 => I64, v => v as u64;
-    isize => Isize, v => v as i64 as u64;
-    u8 => U8, v => u64::from(v);
-    u16 => U16, v => u64::from(v);
-    u32 => U32, v => u64::from(v);
-    u64 => U64, v => v;
-    usize => Usize, v => v as u64;
-    f16 => F16, v => u64::from(v.to_bits());
-    bf16 => Bf16, v => u64::from(v.to_bits());
-    f32 => F32, v => u64::from(v.to_bits());
-    f64 => F64, v => v.to_bits();
+    bool => Bool false, v => u64::from(v);
+    i8 => I8 0, v => u64::from(v as u8);
+    i16 => I16 0, v => u64::from(v as u16);
+    i32 => I32 0, v => u64::from(v as u32);
+    i64 => I64 0, v => v as u64;
+    isize => Isize 0, v => v as i64 as u64;
+    u8 => U8 0, v => u64::from(v);
+    u16 => U16 0, v => u64::from(v);
+    u32 => U32 0, v => u64::from(v);
+    u64 => U64 0, v => v;
+    usize => Usize 0, v => v as u64;
+    f16 => F16 f16::ZERO, v => u64::from(v.to_bits()), structural: false;
+    bf16 => Bf16 bf16::ZERO, v => u64::from(v.to_bits()), structural: false;
+    f32 => F32 0.0, v => u64::from(v.to_bits());
+    f64 => F64 0.0, v => v.to_bits();
 }
 
 // SAFETY: the standard library declares it `#[repr(i8)]`, with these three values.
@@ -94,6 +123,10 @@ unsafe impl GpuType for Ordering {
         let variants = std::array::from_fn::<_, 3, _>(|i| (names[i], variants[i] as i128));
         TypeDesc::of_enum::<Self>("Ordering", Scalar::I8, &variants)
     }
+}
+
+impl GpuValue for Ordering {
+    const ZEROED: Ordering = Ordering::Equal;
 }
 
 impl GpuConst for Ordering {
@@ -111,6 +144,11 @@ unsafe impl<T: GpuType, const N: usize> GpuType for [T; N] {
     fn describe() -> TypeDesc {
         TypeDesc::Array(Arc::new(T::describe()), N)
     }
+}
+
+impl<T: GpuValue, const N: usize> GpuValue for [T; N] {
+    const ZEROED: [T; N] = [T::ZEROED; N];
+    const STRUCTURAL: bool = T::STRUCTURAL;
 }
 
 impl<T: GpuConst, const N: usize> GpuConst for [T; N] {
@@ -155,6 +193,11 @@ macro_rules! tuples {
             fn const_type() -> Option<TypeDesc> {
                 Some(TypeDesc::Tuple(vec![$($ty::const_type()?),*]))
             }
+        }
+
+        impl<$($ty: GpuValue),*> GpuValue for ($($ty,)*) {
+            const ZEROED: Self = ($($ty::ZEROED,)*);
+            const STRUCTURAL: bool = true $(&& $ty::STRUCTURAL)*;
         }
     )* };
 }

@@ -37,7 +37,7 @@ pub use emit::{
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::{FileKernel, HandlerKernels, HandlerLibrary, handlers_in_file, kernels_in_file};
-pub use gpu_type::{GpuConst, GpuType};
+pub use gpu_type::{GpuConst, GpuType, GpuValue};
 pub use instantiate::{GenericValue, Instantiation};
 #[doc(hidden)]
 pub use resolve::members::inventory;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use perpetua_syntax::parse::{Refusal, iterate};
+use perpetua_syntax::parse::{Refusal, STD_FUNCTIONS, iterate};
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
 
+use super::infer::call::FUNCTIONS;
 use super::infer::methods::{Method, Signature, Special, ir_scalar, lookup, names};
 use super::infer::ty::show;
 use super::infer::{option, slice};
@@ -53,6 +54,7 @@ fn unsigned(s: Scalar) -> bool {
 fn page() -> Result<String, std::fmt::Error> {
     let mut text = String::from(HEAD);
     methods(&mut text)?;
+    standard(&mut text)?;
     functions(&mut text)?;
     parts(&mut text)?;
     refusals(&mut text)?;
@@ -141,7 +143,7 @@ fn methods(text: &mut String) -> std::fmt::Result {
             Method::Special(
                 Special::Powi | Special::SinCos | Special::Log | Special::RemEuclid | Special::DivEuclid,
             ) => ("parts".to_owned(), ""),
-            Method::Special(_) => (String::new(), ""),
+            Method::Special(_) | Method::Written(_) => (String::new(), ""),
         };
         let meaning = meaning.replace('|', "\\|");
         writeln!(
@@ -149,6 +151,27 @@ fn methods(text: &mut String) -> std::fmt::Result {
             "| `{name}({})` | {of} | {result} | {error} | {meaning} |",
             args.join(", ")
         )?;
+    }
+    Ok(())
+}
+
+/// What is called by a type's or a module's name.
+fn standard(text: &mut String) -> std::fmt::Result {
+    text.push_str(
+        "\n## Functions of Rust's library\n\nMethods of scalars are functions of their types, too: `f32::max(a, b)`.\n\n\
+         | function | of | result |\n|---|---|---|\n",
+    );
+    for (name, args, domain, result) in FUNCTIONS {
+        let group = GROUPS.iter().find(|(_, has)| {
+            Scalar::ALL
+                .iter()
+                .all(|s| has(*s) == domain.contains(ir_scalar(*s, 64)))
+        });
+        let of = group.map_or("", |(name, _)| *name);
+        writeln!(text, "| `{name}({args})` | {of} | {result} |")?;
+    }
+    for (module, name, args) in STD_FUNCTIONS {
+        writeln!(text, "| `{module}::{name}({})` | | |", args.join(", "))?;
     }
     Ok(())
 }
@@ -161,7 +184,7 @@ fn common(having: &[Scalar], name: &str, part: impl Fn(&Signature) -> String) ->
     let mut texts: Vec<(Scalar, String)> = texts.collect();
     if texts.iter().any(|(_, text)| *text != texts[0].1) {
         for (s, text) in &mut texts {
-            let words = text.split_inclusive([',', ' ', '(', ')']);
+            let words = text.split_inclusive([',', ' ', '(', ')', '&', '<', '>']);
             let own = |word: &str| match word.strip_prefix(s.name()) {
                 Some(rest) if !rest.starts_with(char::is_alphanumeric) => format!("S{rest}"),
                 _ => word.to_owned(),

@@ -22,6 +22,7 @@
 //! #     TypeDesc::of_struct::<Self>("Particle", false, vec![FieldDesc {
 //! #         name: "v".into(), ty: <f32 as GpuType>::describe(), offset: core::mem::offset_of!(Self, v) }])
 //! # } }
+//! # impl GpuValue for Particle { const ZEROED: Self = Particle { v: 0.0 }; }
 //! # impl GpuConst for Particle {
 //! #     fn to_const(&self) -> ConstValue {
 //! #         ConstValue::of_struct(&Self::describe(), vec![GpuConst::to_const(&self.v)])
@@ -79,8 +80,10 @@
 //!   its generic arguments.
 //! - Generic functions need nothing special: their parameters are not paths. They are bound by
 //!   [`Instantiation`](super::Instantiation) for kernels, by unification for device functions.
-//! - `derive(GpuType)` implements [`GpuType`] and [`GpuConst`] as above; for an enum with [`TypeDesc::of_enum`] and
-//!   [`ConstValue::of_enum`]`(&Self::describe(), *self as i128)`.
+//! - `Mode::Fast` and `Shape::Circle(r)` are members of types to the tree: their path is that of the enum.
+//! - `derive(GpuType)` implements [`GpuType`](super::GpuType), [`GpuValue`] and [`GpuConst`] as above; for an enum with
+//!   [`TypeDesc::of_enum`] and [`ConstValue::of_enum`]`(&Self::describe(), *self as i128)`. For an enum with data it implements the
+//!   last two, with [`TypeDesc::of_variants`] and [`ConstValue::of_variant`].
 
 pub mod members;
 
@@ -91,7 +94,7 @@ use std::sync::Arc;
 use perpetua_syntax::Function;
 
 use super::describe::{ConstValue, GenericStruct, TypeDesc};
-use super::gpu_type::{GpuConst, GpuType};
+use super::gpu_type::{GpuConst, GpuValue};
 use members::Members;
 
 /// A function of the kernel language: its tree, and what its names mean. Cheap to copy about.
@@ -232,8 +235,8 @@ impl Resolver {
     }
 
     /// The path is this type.
-    pub fn ty<T: GpuType>(&mut self, path: u32) {
-        self.set(path, Resolved::Type(T::describe()));
+    pub fn ty<T: GpuValue>(&mut self, path: u32) {
+        self.set(path, Resolved::Type(T::value_type()));
     }
 
     /// The path is this generic struct.
@@ -247,8 +250,8 @@ impl Resolver {
     }
 
     /// `Self` is this type.
-    pub fn self_type<T: GpuType>(&mut self) {
-        self.set_self_type(T::describe());
+    pub fn self_type<T: GpuValue>(&mut self) {
+        self.set_self_type(T::value_type());
     }
 
     /// The path means this.

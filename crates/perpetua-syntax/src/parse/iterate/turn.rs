@@ -6,8 +6,8 @@ use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKi
 use crate::parse::Refusal;
 use crate::parse::chain::Step;
 use crate::parse::expr::peel;
-use crate::parse::path::single_name;
-use crate::parse::reader::{Reader, line_of};
+use crate::parse::path::{single_name, starts_upper, variant_of};
+use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{binding, block, expr, local, statement};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -257,6 +257,18 @@ impl Reader {
         let kind = match peel(function) {
             syn::Expr::Path(path) if path.qself.is_none() => match single_name(&path.path) {
                 Some(name) if self.is_local(&name) => ExprKind::CallLocal { name, args },
+                _ if let (Some(variant), 1) = (variant_of(&path.path), args.len()) => ExprKind::Variant {
+                    variant,
+                    payload: args.into_iter().next().map(Box::new),
+                },
+                _ if path
+                    .path
+                    .segments
+                    .last()
+                    .is_some_and(|last| starts_upper(&name_of(&last.ident))) =>
+                {
+                    self.construct(&path.path, args)
+                }
                 _ => match self.called_member(&path.path) {
                     Some(member) => ExprKind::TypeCall {
                         member: Box::new(member),

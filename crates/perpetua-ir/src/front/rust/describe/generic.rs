@@ -1,13 +1,15 @@
-//! Descriptions of generic structs: what all instances have in common, and how one is made of it. The lowering meets instances
+//! Descriptions of generic structs and enums with data: what all instances have in common, and how one is made of it. The lowering meets instances
 //! that no code of the host names (`Pair<f32>` inside a generic function), so a description says how fields follow from arguments.
 
 use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{FieldDesc, StructDesc, TypeDesc, TypeKey};
+use perpetua_syntax::Scalar;
 
-/// A generic struct.
+use super::{EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey, VariantDesc};
+
+/// A generic struct, or a generic enum with data.
 #[derive(Clone, Debug)]
 pub struct GenericStruct {
     /// Which struct it is.
@@ -18,8 +20,10 @@ pub struct GenericStruct {
     pub tuple: bool,
     /// Its parameters in order, lifetimes left out.
     pub params: Vec<TypeParam>,
-    /// Its fields in order, with their names.
+    /// Its fields in order, with their names; of an enum as [`StructDesc`] has them.
     pub fields: Vec<(String, FieldType)>,
+    /// The variants of an enum.
+    pub variants: Vec<VariantDesc>,
 }
 
 impl PartialEq for GenericStruct {
@@ -40,7 +44,7 @@ pub enum TypeParam {
     /// `T`.
     Type,
     /// `const N: usize`: an integer or `bool`.
-    Const(perpetua_syntax::Scalar),
+    Const(Scalar),
 }
 
 /// An argument of a generic struct.
@@ -84,10 +88,29 @@ impl GenericStruct {
                 .into_iter()
                 .map(|(name, ty)| (name.to_owned(), ty))
                 .collect(),
+            variants: Vec::new(),
         })
     }
 
-    /// The instance with these arguments, laid out as `repr(C)` says; `None` where they do not fit.
+    /// The description of a generic enum with data of the running program; `Key` is a type of its own. For `derive(GpuType)`.
+    pub fn of_variants<Key: 'static>(
+        name: &str,
+        params: Vec<TypeParam>,
+        variants: Vec<(&str, Vec<(&str, FieldType)>)>,
+    ) -> Arc<GenericStruct> {
+        let key = TypeKey::Program(TypeId::of::<Key>());
+        let (fields, variants) = parts(&key, name, variants, FieldType::Known);
+        Arc::new(GenericStruct {
+            key,
+            name: name.to_owned(),
+            tuple: false,
+            params,
+            fields,
+            variants,
+        })
+    }
+
+    /// The instance with these arguments, a struct laid out as `repr(C)` says; `None` where they do not fit.
     pub fn instance(self: &Arc<Self>, args: Vec<TypeArg>) -> Option<TypeDesc> {
         let fields = self.fields.iter().map(|(name, ty)| match ty.with(&args)? {
             TypeArg::Type(ty) => Some((name.clone(), ty)),
@@ -95,7 +118,11 @@ impl GenericStruct {
         });
         let fields: Vec<(String, TypeDesc)> = fields.collect::<Option<_>>()?;
         let key = TypeKey::Instance(Arc::new((self.key.clone(), args.clone())));
-        let mut desc = StructDesc::laid_out(key, self.shown(&args), self.tuple, fields).ok()?;
+        let name = self.shown(&args);
+        let mut desc = match self.variants.is_empty() {
+            true => StructDesc::laid_out(key, name, self.tuple, fields).ok()?,
+            false => StructDesc::of_values(key, name, (fields, self.variants.clone())),
+        };
         desc.of = Some((self.clone(), args));
         Some(TypeDesc::Struct(Arc::new(desc)))
     }
@@ -127,7 +154,57 @@ impl FieldType {
     }
 }
 
+/// The fields of an enum with data, one variant's after another's behind the number of the variant, and which belong to which.
+pub(crate) fn parts<N: Into<String>, F>(
+    key: &TypeKey,
+    name: &str,
+    variants: Vec<(N, Vec<(N, F)>)>,
+    known: impl FnOnce(TypeDesc) -> F,
+) -> (Vec<(String, F)>, Vec<VariantDesc>) {
+    let (mut tags, mut fields, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, (variant, of_variant)) in (0..).zip(variants) {
+        let variant = variant.into();
+        let first = 1 + fields.len();
+        fields.extend(of_variant.into_iter().map(|(name, ty)| (name.into(), ty)));
+        tags.push((variant.clone(), number));
+        own.push(VariantDesc {
+            name: variant,
+            fields: first..1 + fields.len(),
+        });
+    }
+    let tag = TypeDesc::Enum(Arc::new(EnumDesc {
+        key: key.clone(),
+        name: name.to_owned(),
+        repr: Scalar::U32,
+        variants: tags,
+        in_order: None,
+    }));
+    fields.insert(0, (String::new(), known(tag)));
+    (fields, own)
+}
+
 impl StructDesc {
+    /// An enum with data, of what [`parts`] gives.
+    pub(crate) fn of_values(
+        key: TypeKey,
+        name: String,
+        (fields, variants): (Vec<(String, TypeDesc)>, Vec<VariantDesc>),
+    ) -> StructDesc {
+        let fields = fields
+            .into_iter()
+            .map(|(name, ty)| FieldDesc { name, ty, offset: 0 });
+        StructDesc {
+            key,
+            name,
+            tuple: false,
+            fields: fields.collect(),
+            variants,
+            size: 0,
+            align: 1,
+            of: None,
+        }
+    }
+
     /// A struct with these fields, laid out as `repr(C)` says.
     ///
     /// # Errors
@@ -154,6 +231,7 @@ impl StructDesc {
             name,
             tuple,
             fields,
+            variants: Vec::new(),
             size: size.next_multiple_of(align),
             align,
             of: None,

@@ -1,12 +1,11 @@
-//! Assignments, printing, panics, and `unreachable!()`.
+//! Assignments and `unreachable!()`.
 
-use perpetua_syntax::{BinaryOp as SyntaxOp, PrintNotation, PrintPiece as SyntaxPiece};
+use perpetua_syntax::BinaryOp as SyntaxOp;
 
 use super::value::{Binding, Src};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Expr, ExprKind};
-use crate::front::rust::infer::ty::{Ty, show};
-use crate::ir::{Effect, FaultKind, PrintPiece, Value};
+use crate::ir::{Effect, FaultKind};
 
 impl Emitter<'_> {
     pub(super) fn assign(&mut self, place: &Expr, value: &Expr, line: u32) -> Result<()> {
@@ -49,56 +48,6 @@ impl Emitter<'_> {
 
     pub(super) fn unreachable(&mut self, line: u32) -> Result<()> {
         let done = self.k.effect(Effect::Fault(FaultKind::Unreachable, Vec::new()));
-        self.typed(line, done)
-    }
-
-    /// What prints, or panics with, a text.
-    pub(super) fn formatted(
-        &mut self,
-        pieces: &[SyntaxPiece],
-        args: &[Expr],
-        line: u32,
-        effect: impl FnOnce(Vec<PrintPiece>, Vec<Value>) -> Effect,
-    ) -> Result<()> {
-        let mut values = Vec::with_capacity(args.len());
-        for arg in args {
-            let ty = self.ty(&arg.ty);
-            if !matches!(ty, Ty::Scalar(_)) {
-                return Err(self.error(
-                    arg.line,
-                    format!("`{}` is printed", show(&ty)),
-                    "print its scalars one by one",
-                ));
-            }
-            values.push((self.value(arg)?, ty));
-        }
-        self.at(line);
-        let (mut out, mut printed) = (Vec::new(), Vec::new());
-        for piece in pieces {
-            match piece {
-                SyntaxPiece::Text(text) => out.push(PrintPiece::Text(text.clone())),
-                SyntaxPiece::Arg { index, format } => {
-                    let Some((value, ty)) = values.get(*index as usize) else {
-                        return Err(self.error(line, "the format names an argument that is not there", ""));
-                    };
-                    let fits = match (format.notation, ty) {
-                        (PrintNotation::LowerHex | PrintNotation::UpperHex, Ty::Scalar(s)) => s.is_integer(),
-                        (PrintNotation::LowerExp, ty) => *ty != Ty::Scalar(perpetua_syntax::Scalar::Bool),
-                        _ => true,
-                    };
-                    if !fits {
-                        return Err(self.error(
-                            line,
-                            format!("`{}` is printed with `{{:{format}}}`", show(ty)),
-                            "write `{}`, or print its bits as an integer",
-                        ));
-                    }
-                    out.push(PrintPiece::Arg(*format));
-                    printed.push(*value);
-                }
-            }
-        }
-        let done = self.k.effect(effect(out, printed));
         self.typed(line, done)
     }
 }

@@ -465,7 +465,7 @@ impl Emitter<'_> {
 /// Whether values of the type may be chosen by `select`: scalars, and tuples of them.
 fn is_selectable(ty: &Ty) -> bool {
     match ty {
-        Ty::Scalar(_) | Ty::Enum(_) => true,
+        Ty::Scalar(_) | Ty::Enum(_) | Ty::Tag(_) => true,
         Ty::Tuple(elements) => elements.len() <= 4 && elements.iter().all(is_selectable),
         _ => false,
     }

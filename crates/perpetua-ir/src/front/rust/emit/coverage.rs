@@ -1,7 +1,9 @@
 //! Whether the arms of a `match` cover every value, and whether each of their constants is one.
 
 use super::matching::parts_of;
+use super::types::tag_scalar;
 use super::{Emitter, Result};
+use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::infer::methods::ir_scalar;
 use crate::front::rust::infer::tree::{Arm, Pat};
 use crate::front::rust::infer::ty::{Ty, show};
@@ -12,6 +14,7 @@ impl Emitter<'_> {
         let s = match ty {
             Ty::Scalar(s) => *s,
             Ty::Enum(e) => e.repr,
+            Ty::Tag(of) => tag_scalar(of),
             _ => return (0, 0),
         };
         let s = ir_scalar(s, self.program.width);
@@ -113,7 +116,7 @@ impl Emitter<'_> {
             let types: Vec<Ty> = elements.iter().chain(rest).cloned().collect();
             return self.uncovered(&flat, &types).map(|mut example| {
                 let tail = example.split_off(n.min(example.len()));
-                let mut out = vec![format!("({})", example.join(", "))];
+                let mut out = vec![taken_together(&elements, &example)];
                 out.extend(tail);
                 out
             });
@@ -129,6 +132,7 @@ impl Emitter<'_> {
         }
         let variants: Option<Vec<i128>> = match ty {
             Ty::Enum(e) => Some(e.variants.iter().map(|(_, v)| *v).collect()),
+            Ty::Tag(of) => Some((0..).take(of.variants.len()).collect()),
             _ => None,
         };
         let mut points = variants.unwrap_or(starts);
@@ -137,6 +141,8 @@ impl Emitter<'_> {
         points.dedup();
         let covers = |pat: Option<&&Pat>, at: i128| match pat {
             Some(Pat::Range(low, high)) => low.is_none_or(|l| l <= at) && high.is_none_or(|h| at <= h),
+            // All that they are together is not known.
+            Some(Pat::Floats(_)) => false,
             _ => true,
         };
         for at in points {
@@ -196,6 +202,29 @@ fn of_length(pat: &Pat, n: usize) -> Option<Vec<&Pat>> {
     Some(front.iter().chain(between).chain(back).collect())
 }
 
+/// An example of a value of which the parts are given.
+fn taken_together(types: &[Ty], parts: &[String]) -> String {
+    let variant = match (types.first(), parts.first()) {
+        (Some(Ty::Tag(of)), Some(name)) => of
+            .variants
+            .iter()
+            .find(|variant| variant.name == *name)
+            .zip(Some(of)),
+        _ => None,
+    };
+    let Some((variant, of)) = variant else {
+        return format!("({})", parts.join(", "));
+    };
+    let name = match of.fields.first().map(|tag| &tag.ty) {
+        Some(TypeDesc::Enum(_)) => format!("{}::{}", of.name, variant.name),
+        _ => variant.name.clone(),
+    };
+    match parts.get(variant.fields.clone()) {
+        Some(fields) if !fields.is_empty() => format!("{name}({})", fields.join(", ")),
+        _ => name,
+    }
+}
+
 fn example_text(ty: &Ty, at: i128) -> String {
     match ty {
         Ty::Scalar(perpetua_syntax::Scalar::Bool) => (at != 0).to_string(),
@@ -203,6 +232,10 @@ fn example_text(ty: &Ty, at: i128) -> String {
             Some((name, _)) => format!("{}::{name}", e.name),
             None => at.to_string(),
         },
+        Ty::Tag(of) => {
+            let variant = usize::try_from(at).ok().and_then(|at| of.variants.get(at));
+            variant.map_or_else(|| at.to_string(), |variant| variant.name.clone())
+        }
         Ty::Scalar(s) if s.is_float() => "_".into(),
         Ty::Scalar(_) => at.to_string(),
         _ => "_".into(),

@@ -1,11 +1,12 @@
 //! Statements, and which expression is emitted where. Each arm only calls, so that deep nesting needs little stack.
 
 use super::aggregate::COMPOSED_ELEMENTS;
+use super::shown::Message;
 use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Block, Expr, ExprKind, Pat, StmtKind};
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{Effect, Op, Type, Value};
+use crate::ir::{Op, Type, Value};
 
 /// How deep expressions may nest.
 const MAX_NESTING: u32 = 256;
@@ -141,7 +142,7 @@ impl Emitter<'_> {
                 back,
                 of,
             } => self.bind_elements((front, rest.as_deref(), back), *of, &val, line),
-            Pat::Wild | Pat::Range(..) | Pat::Or(_) | Pat::Deref(_) => Ok(()),
+            Pat::Wild | Pat::Range(..) | Pat::Floats(_) | Pat::Or(_) | Pat::Deref(_) => Ok(()),
         }
     }
 
@@ -297,8 +298,8 @@ impl Emitter<'_> {
             ExprKind::Break(target, value) => self.break_expr(*target, value.as_deref(), line),
             ExprKind::Continue(target) => self.continue_expr(*target, line),
             ExprKind::Return(value) => self.return_expr(value.as_deref(), line),
-            ExprKind::Print(pieces, args) => self.formatted(pieces, args, line, Effect::Print),
-            ExprKind::Panic(pieces, args) => self.formatted(pieces, args, line, Effect::Panic),
+            ExprKind::Print(pieces, args) => self.formatted(pieces, args, line, Message::Print),
+            ExprKind::Panic(pieces, args) => self.formatted(pieces, args, line, Message::Panic),
             ExprKind::Unreachable => self.unreachable(line),
             _ => Err(self.error(line, "this expression is not of the kernel language", "")),
         };
@@ -330,6 +331,6 @@ pub(super) fn binds(pat: &Pat) -> bool {
             front, rest, back, ..
         } => front.iter().chain(rest.as_deref()).chain(back).any(binds),
         Pat::Deref(inner) => binds(inner),
-        Pat::Wild | Pat::Range(..) | Pat::Or(_) => false,
+        Pat::Wild | Pat::Range(..) | Pat::Floats(_) | Pat::Or(_) => false,
     }
 }

@@ -3,7 +3,7 @@
 use super::branch::Branch;
 use super::value::Val;
 use super::{Emitter, Result};
-use crate::front::rust::infer::tree::{Arm, Expr, Pat};
+use crate::front::rust::infer::tree::{Arm, Expr, FloatBounds, Pat};
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Effect, FaultKind, Inst, Scalar, Value};
 use crate::ops::BinaryOp;
@@ -28,11 +28,6 @@ impl Emitter<'_> {
             .collect();
         self.check_patterns(arms, &met)?;
         if let Some(missing) = self.missing(&rows, &met) {
-            let missing = match self.scope.f.types.deep(&scrutinee.ty, true) {
-                Ty::Option(_) => variants(&missing, ["Some", "None"]),
-                Ty::Result(..) => variants(&missing, ["Ok", "Err"]),
-                _ => missing,
-            };
             return Err(self.error(
                 line,
                 format!("the `match` does not cover {missing}"),
@@ -277,6 +272,14 @@ impl Emitter<'_> {
         self.join(cond, then, otherwise, ty, arm.line)
     }
 
+    /// Both of two conditions, where there are two.
+    fn both(&mut self, a: Option<Value>, b: Option<Value>, line: u32) -> Result<Option<Value>> {
+        match (a, b) {
+            (Some(a), Some(b)) => self.binary(BinaryOp::And, a, b, line).map(Some),
+            (one, None) | (None, one) => Ok(one),
+        }
+    }
+
     /// Whether the value matches; `None` where it always does.
     pub(super) fn test(&mut self, pat: &Pat, val: &Val, ty: &Ty, line: u32) -> Result<Option<Value>> {
         match pat {
@@ -327,9 +330,24 @@ impl Emitter<'_> {
                     Some(high) => Some(compare(self, BinaryOp::Le, high)?),
                     None => None,
                 };
-                match (above, below) {
-                    (Some(a), Some(b)) => self.binary(BinaryOp::And, a, b, line).map(Some),
-                    (one, None) | (None, one) => Ok(one),
+                self.both(above, below, line)
+            }
+            Pat::Floats(bounds) => {
+                let value = self.value_met(val, ty, line)?;
+                let value = self.value_of(&value, line)?;
+                let compare = |this: &mut Self, op, digits: &str| {
+                    let bound = this.float(ty, digits, line)?;
+                    this.binary(op, value, bound, line)
+                };
+                match bounds {
+                    FloatBounds::Equal(digits) => compare(self, BinaryOp::Eq, digits).map(Some),
+                    FloatBounds::Between(low, high) => {
+                        let above = low.as_ref().map(|low| compare(self, BinaryOp::Ge, low));
+                        let below = high.as_ref().map(|(high, included)| {
+                            compare(self, if *included { BinaryOp::Le } else { BinaryOp::Lt }, high)
+                        });
+                        self.both(above.transpose()?, below.transpose()?, line)
+                    }
                 }
             }
             Pat::Or(pats) => {
@@ -392,7 +410,9 @@ pub(super) fn borrows_mut(pat: &Pat) -> bool {
         Pat::At(name, inner) => borrows_mut(name) || borrows_mut(inner),
         Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(borrows_mut),
         Pat::Slice { front, back, .. } => front.iter().chain(back).any(borrows_mut),
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) | Pat::Deref(_) => false,
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) | Pat::Floats(_) | Pat::Deref(_) => {
+            false
+        }
     }
 }
 
@@ -402,7 +422,7 @@ pub(super) fn always_matches(pat: &Pat) -> bool {
         Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) => true,
         Pat::At(_, inner) | Pat::Deref(inner) => always_matches(inner),
         Pat::Tuple(parts) => parts.iter().all(always_matches),
-        Pat::Range(..) | Pat::Or(_) | Pat::Slice { .. } => false,
+        Pat::Range(..) | Pat::Floats(_) | Pat::Or(_) | Pat::Slice { .. } => false,
     }
 }
 
@@ -412,18 +432,12 @@ fn follows_references(pat: &Pat) -> bool {
         Pat::Deref(_) | Pat::Slice { .. } => true,
         Pat::At(_, inner) => follows_references(inner),
         Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(follows_references),
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) | Pat::Range(..) => false,
-    }
-}
-
-/// An example of a value of variants, of which the parts are given.
-fn variants(parts: &str, [good, bad]: [&str; 2]) -> String {
-    match parts
-        .strip_prefix("`(true, ")
-        .and_then(|rest| rest.split([',', ')']).next())
-    {
-        Some(payload) => format!("`{good}({payload})`"),
-        None => format!("`{bad}`"),
+        Pat::Wild
+        | Pat::Binding(_)
+        | Pat::Borrow(_)
+        | Pat::BorrowMut(_)
+        | Pat::Range(..)
+        | Pat::Floats(_) => false,
     }
 }
 
@@ -474,7 +488,7 @@ fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
             }
             Cover::Ranges
         }
-        Pat::Tuple(_) | Pat::Deref(_) | Pat::Slice { .. } => Cover::Other,
+        Pat::Tuple(_) | Pat::Deref(_) | Pat::Slice { .. } | Pat::Floats(_) => Cover::Other,
     }
 }
 

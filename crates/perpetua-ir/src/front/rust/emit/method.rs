@@ -1,5 +1,6 @@
 //! Methods of scalars that are combinations of the operator table's rows.
 
+use super::number::NO_LOGARITHM;
 use super::value::Val;
 use super::{Emitter, Result};
 use crate::front::rust::infer::methods::{Method, Special, ir_scalar};
@@ -40,8 +41,15 @@ impl Emitter<'_> {
         self.ternary(TernaryOp::Select, under, low, inner, line)
     }
 
-    /// The root of an unsigned integer, bit by bit from the highest.
+    /// The root of an integer, bit by bit from the highest.
     fn isqrt(&mut self, x: Value, s: Scalar, line: u32) -> Result<Value> {
+        if s.is_signed_int() {
+            let text = "argument of integer square root cannot be negative";
+            self.at_least(BinaryOp::Ge, x, s, text, line)?;
+            let bits = self.bitcast(s.to_unsigned(), x, line)?;
+            let root = self.isqrt(bits, s.to_unsigned(), line)?;
+            return self.bitcast(s, root, line);
+        }
         let half = u64::from(s.bits() / 2);
         let root = Place::local(self.k.local("root", s.into()));
         let (zero, one) = (self.constant(s, 0), self.constant(s, 1));
@@ -122,7 +130,7 @@ impl Emitter<'_> {
                 self.ternary(TernaryOp::Select, small, one, power, line)?
             }
             Special::Ilog2 => {
-                self.positive(a, s, line)?;
+                self.at_least(BinaryOp::Gt, a, s, NO_LOGARITHM, line)?;
                 let zeros = self.unary(UnaryOp::LeadingZeros, a, line)?;
                 let last = self.constant(Scalar::U32, u64::from(s.bits() - 1));
                 self.binary(BinaryOp::Sub, last, zeros, line)?

@@ -26,6 +26,7 @@ mod operation;
 mod part;
 mod place;
 mod scalar;
+mod shown;
 mod slice_pattern;
 mod stencil;
 mod tidy;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 use perpetua_syntax::{FunctionKind, Generic as GenericParam};
 
+use super::describe::TypeDesc;
 use super::error::LowerError;
 use super::infer::tree::{Checked, Loaded, LocalId, TargetId};
 use super::infer::ty::{Generic, Ty, show};
@@ -49,7 +51,7 @@ pub use followed::{COMPUTED, Followed, INSIDE, lower_followed};
 use grid::Grid;
 use lower::Noted;
 pub use lower::lower;
-use types::Types;
+use types::{Types, plain};
 use value::{Binding, Slot, Src, Val};
 
 /// Which function with which generic arguments.
@@ -353,6 +355,13 @@ impl<'p> Emitter<'p> {
     fn kernel_param(&mut self, name: &str, local: LocalId, line: u32) -> Result<()> {
         self.at(line);
         let ty = self.local_type(local);
+        if let Some(held) = self.without_layout(local) {
+            return Err(self.error(
+                line,
+                format!("the parameter `{name}` holds a `{held}`, which no memory takes"),
+                "pass the number of the variant and what it holds, and make the enum of them",
+            ));
+        }
         let access = |mutable| {
             if mutable { Access::ReadWrite } else { Access::Read }
         };
@@ -391,6 +400,17 @@ impl<'p> Emitter<'p> {
             }
         };
         self.bind(local, val, line)
+    }
+
+    /// The enum with data that a kernel's parameter holds: its values live in kernels only.
+    fn without_layout(&self, id: LocalId) -> Option<TypeDesc> {
+        let f = &self.scope.f;
+        let mut ty = f.types.deep(&f.locals.get(id.0 as usize)?.ty, true);
+        while let Ty::Ref(_, inner) | Ty::Slice(inner) | Ty::Array(inner, _) = &ty {
+            ty = (**inner).clone();
+        }
+        ty.to_desc()
+            .filter(|held| matches!(held, TypeDesc::Struct(_)) && held.host_layout().is_none())
     }
 
     /// Emits the kernel's code.
@@ -445,17 +465,5 @@ impl Scope {
             targets: HashMap::new(),
             line,
         }
-    }
-}
-
-/// The type with each `Option<T>` as `(bool, T)`, each `Result<T, E>` as `(bool, T, E)`.
-fn plain(ty: &Ty) -> Ty {
-    match ty {
-        Ty::Option(some) => Ty::Tuple([Ty::BOOL, plain(some)].into()),
-        Ty::Result(ok, err) => Ty::Tuple([Ty::BOOL, plain(ok), plain(err)].into()),
-        Ty::Tuple(elements) => Ty::Tuple(elements.iter().map(plain).collect()),
-        Ty::Array(element, len) => Ty::Array(Rc::new(plain(element)), *len),
-        Ty::Ref(mutable, target) => Ty::Ref(*mutable, Rc::new(plain(target))),
-        other => other.clone(),
     }
 }

@@ -23,16 +23,24 @@ fn infinity(s: Scalar) -> u64 {
     (u64::MAX >> (65 - s.bits())) >> fraction_bits(s) << fraction_bits(s)
 }
 
+/// What Rust says of an integer that has no logarithm.
+pub(super) const NO_LOGARITHM: &str = "argument of integer logarithm must be positive";
+
 impl Emitter<'_> {
-    /// Faults where an integer has no logarithm.
-    pub(super) fn positive(&mut self, a: Value, s: Scalar, line: u32) -> Result<()> {
+    /// Panics with the text unless the integer is greater than zero, or by `op` zero, too.
+    pub(super) fn at_least(
+        &mut self,
+        op: BinaryOp,
+        a: Value,
+        s: Scalar,
+        text: &str,
+        line: u32,
+    ) -> Result<()> {
         let zero = self.constant(s, 0);
-        let some = self.binary(BinaryOp::Gt, a, zero, line)?;
+        let some = self.binary(op, a, zero, line)?;
         let fault = self.branch(|this| {
-            let text = "argument of integer logarithm must be positive".to_owned();
-            let done = this
-                .k
-                .effect(Effect::Panic(vec![PrintPiece::Text(text)], Vec::new()));
+            let text = PrintPiece::Text(text.to_owned());
+            let done = this.k.effect(Effect::Panic(vec![text], Vec::new()));
             this.typed(line, done)?;
             Ok(Val::unit())
         })?;
@@ -105,7 +113,7 @@ impl Emitter<'_> {
                 self.binary(BinaryOp::And, from, below, line)?
             }
             Special::Ilog10 => {
-                self.positive(a, s, line)?;
+                self.at_least(BinaryOp::Gt, a, s, NO_LOGARITHM, line)?;
                 let mut digits = self.constant(Scalar::U32, 0);
                 let most = u64::MAX >> (64 - s.bits() + u32::from(s.is_signed_int()));
                 let mut power = 10u64;

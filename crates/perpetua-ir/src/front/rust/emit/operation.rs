@@ -30,15 +30,7 @@ impl Emitter<'_> {
         let line = e.line;
         match &e.kind {
             ExprKind::Int(value) => self.int_literal(*value, false, e),
-            ExprKind::Float(digits) => {
-                let Ty::Scalar(s) = self.ty(&e.ty) else {
-                    return Err(self.error(line, "the type of a float is not known", "annotate it"));
-                };
-                match float_bits(s, digits) {
-                    Some(bits) => Ok(self.constant(ir_scalar(s, self.program.width), bits)),
-                    None => Err(self.error(line, format!("`{digits}` is not a `{}`", s.name()), "")),
-                }
-            }
+            ExprKind::Float(digits) => self.float(&self.ty(&e.ty), digits, line),
             ExprKind::Bool(b) => Ok(self.bool(*b)),
             ExprKind::Len(len) => match self.scope.f.types.len(*len) {
                 Len::Known(n) => {
@@ -48,6 +40,17 @@ impl Emitter<'_> {
                 Len::Var(_) => Err(self.error(line, "a const parameter is not known", "")),
             },
             _ => Err(self.error(line, "this expression is not of the kernel language", "")),
+        }
+    }
+
+    /// The float of these digits.
+    pub(super) fn float(&mut self, ty: &Ty, digits: &str, line: u32) -> Result<Value> {
+        let Ty::Scalar(s) = ty else {
+            return Err(self.error(line, "the type of a float is not known", "annotate it"));
+        };
+        match float_bits(*s, digits) {
+            Some(bits) => Ok(self.constant(ir_scalar(*s, self.program.width), bits)),
+            None => Err(self.error(line, format!("`{digits}` is not a `{}`", s.name()), "")),
         }
     }
 

@@ -174,7 +174,7 @@ impl Emitter<'_> {
     /// Whether two values are equal: of scalars, tuples, structs and arrays, as `derive(PartialEq)` says.
     pub(super) fn equal(&mut self, a: &Val, b: &Val, ty: &Ty, line: u32) -> Result<Value> {
         match ty {
-            Ty::Scalar(_) | Ty::Enum(_) => {
+            Ty::Scalar(_) | Ty::Enum(_) | Ty::Tag(_) => {
                 let (a, b) = (self.value_of(a, line)?, self.value_of(b, line)?);
                 self.binary(BinaryOp::Eq, a, b, line)
             }

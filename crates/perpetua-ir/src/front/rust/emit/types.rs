@@ -1,11 +1,13 @@
 //! What the front end's types become in the IR.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
 
 use perpetua_syntax::Scalar;
 
-use crate::front::rust::describe::{StructDesc, TypeDesc, TypeKey};
+use crate::front::rust::describe::{StructDesc, TypeDesc, TypeKey, VariantDesc};
 use crate::front::rust::infer::methods::ir_scalar;
 use crate::front::rust::infer::ty::{Len, Ty, show};
 use crate::ir::{StructType, Type};
@@ -26,6 +28,7 @@ impl Types {
         match ty {
             Ty::Scalar(s) => Ok(ir_scalar(*s, width).into()),
             Ty::Enum(e) => Ok(ir_scalar(e.repr, width).into()),
+            Ty::Tag(of) => Ok(ir_scalar(tag_scalar(of), width).into()),
             Ty::Array(element, Len::Known(len)) => {
                 let element = self.convert(element, width)?;
                 let bytes = u64::from(element.size()).saturating_mul(*len);
@@ -57,7 +60,7 @@ impl Types {
                 "references are bound once, or passed to functions: keep an index or a copy instead".into(),
             )),
             Ty::Tuple(_) | Ty::Never => Err(("`()` is kept as a value".into(), "leave it out".into())),
-            // The emitter makes tuples of them.
+            // The emitter makes tuples of them: `plain`.
             Ty::Option(_) | Ty::Result(..) => {
                 Err((format!("a `{}` is kept in memory", show(ty)), String::new()))
             }
@@ -137,6 +140,53 @@ pub(super) fn check_shared(ty: &Ty, width: u32) -> Result<(), Refusal> {
             None => Ok(()),
         },
         _ => Ok(()),
+    }
+}
+
+/// The type with each type that has variants as a tuple of its parts: which variant it is, and what each holds.
+pub(super) fn plain(ty: &Ty) -> Ty {
+    let parts = |of: &Arc<StructDesc>, parts: &mut dyn Iterator<Item = Ty>| {
+        let tag = std::iter::once(Ty::Tag(of.clone()));
+        Ty::Tuple(tag.chain(parts.map(|part| plain(&part))).collect())
+    };
+    match ty {
+        Ty::Option(some) => parts(&OPTION, &mut std::iter::once((**some).clone())),
+        Ty::Result(ok, err) => parts(&RESULT, &mut [(**ok).clone(), (**err).clone()].into_iter()),
+        Ty::Struct(desc) if !desc.variants.is_empty() => {
+            let fields = desc.fields.iter().skip(1);
+            parts(desc, &mut fields.map(|field| Ty::from_desc(&field.ty)))
+        }
+        Ty::Tuple(elements) => Ty::Tuple(elements.iter().map(plain).collect()),
+        Ty::Array(element, len) => Ty::Array(Rc::new(plain(element)), *len),
+        Ty::Ref(mutable, target) => Ty::Ref(*mutable, Rc::new(plain(target))),
+        Ty::Slice(element) => Ty::Slice(Rc::new(plain(element))),
+        other => other.clone(),
+    }
+}
+
+/// `Option` and `Result` as enums with data, of which the variant is a `bool`.
+static OPTION: LazyLock<Arc<StructDesc>> =
+    LazyLock::new(|| standard("Option", [("None", 1..1), ("Some", 1..2)]));
+static RESULT: LazyLock<Arc<StructDesc>> =
+    LazyLock::new(|| standard("Result", [("Err", 2..3), ("Ok", 1..2)]));
+
+fn standard(name: &str, variants: [(&str, Range<usize>); 2]) -> Arc<StructDesc> {
+    let variants = variants.map(|(name, fields)| VariantDesc {
+        name: name.to_owned(),
+        fields,
+    });
+    let tag = (String::new(), TypeDesc::Scalar(Scalar::Bool));
+    let key = TypeKey::Source(name.into());
+    let parts = (vec![tag], variants.to_vec());
+    Arc::new(StructDesc::of_values(key, name.to_owned(), parts))
+}
+
+/// The scalar that says which variant a value is.
+pub(super) fn tag_scalar(of: &StructDesc) -> Scalar {
+    match of.fields.first().map(|tag| &tag.ty) {
+        Some(TypeDesc::Scalar(scalar)) => *scalar,
+        Some(TypeDesc::Enum(tag)) => tag.repr,
+        _ => Scalar::U32,
     }
 }
 

@@ -9,7 +9,7 @@ use super::lookup::{MAX_STEPS, Result};
 use super::marks::is_device;
 use super::{GenericBlock, ItemKind, Items, ModulePath};
 use crate::front::rust::describe::TypeDesc;
-use crate::front::rust::describe::{FieldType, GenericStruct, TypeParam};
+use crate::front::rust::describe::{FieldType, GenericStruct, TypeParam, parts};
 use crate::front::rust::resolve::Resolved;
 use crate::front::rust::resolve::members::{MemberKind, Members};
 
@@ -104,12 +104,18 @@ impl Items {
             Generic::Type { .. } => TypeParam::Type,
             Generic::Const { ty, .. } => TypeParam::Const(*ty),
         });
+        let key = self.key(at);
+        let (fields, variants) = match def.variants.is_empty() {
+            true => (fields, Vec::new()),
+            false => parts(&key, &def.name, def.by_variant(fields), FieldType::Known),
+        };
         Ok(Arc::new(GenericStruct {
-            key: self.key(at),
+            key,
             name: def.name.clone(),
             tuple: def.tuple,
             params: params.collect(),
             fields,
+            variants,
         }))
     }
 

@@ -8,7 +8,7 @@ use perpetua_syntax::{
 
 use super::constants::std_constant;
 use super::{Block, Defaults, Item, ItemKind, Items, ModulePath, globs};
-use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey};
+use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey, parts};
 use crate::front::rust::infer::{Program, convert_type, ty::Unifier};
 use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
@@ -186,6 +186,17 @@ impl Items {
                     Some((_, value)) => Ok(Resolved::Const(ConstValue::Enum(desc.clone(), *value))),
                     None => Err((format!("`{}` has no variant `{name}`", desc.name), String::new())),
                 },
+                TypeDesc::Struct(desc) => match desc.variants.iter().position(|variant| variant.name == name)
+                {
+                    Some(number) if desc.variants[number].fields.is_empty() => {
+                        let ty = TypeDesc::Struct(desc);
+                        Ok(Resolved::Const(ConstValue::of_variant(&ty, number, Vec::new())))
+                    }
+                    _ => Err((
+                        format!("`{text}` is no value"),
+                        format!("give the variant what it holds: `{text}(…)`"),
+                    )),
+                },
                 other => Err((format!("`{other}` is not an enum"), String::new())),
             },
             // The lowering finds functions by their type.
@@ -307,6 +318,9 @@ impl Items {
                 ItemKind::Enum(def) if def.variants.iter().any(|(name, _)| name == first) => {
                     Some(Found::Variant(at.to_vec(), first.clone()))
                 }
+                ItemKind::Struct(def) if def.variants.iter().any(|(name, _)| name == first) => {
+                    Some(Found::Variant(at.to_vec(), first.clone()))
+                }
                 ItemKind::Described(TypeDesc::Enum(def))
                     if def.variants.iter().any(|(name, _)| name == first) =>
                 {
@@ -393,6 +407,14 @@ impl Items {
         for field in &def.fields {
             let ty = self.written_type(&field.ty, &def.paths, module, None, steps)?;
             fields.push((field.name.clone(), ty));
+        }
+        if !def.variants.is_empty() {
+            let parts = parts(&key, &def.name, def.by_variant(fields), |ty| ty);
+            return Ok(TypeDesc::Struct(Arc::new(StructDesc::of_values(
+                key,
+                def.name.clone(),
+                parts,
+            ))));
         }
         match StructDesc::laid_out(key, def.name.clone(), def.tuple, fields) {
             Ok(desc) => Ok(TypeDesc::Struct(Arc::new(desc))),

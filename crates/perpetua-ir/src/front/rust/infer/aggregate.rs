@@ -5,10 +5,12 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::StructName;
 
+use super::instance::Fields;
 use super::signature::{convert_len, not_a, path_meaning};
 use super::tree::{Expr, ExprKind};
 use super::ty::{Kind, Len, Ty};
 use super::{Checker, Result};
+use crate::front::rust::error::LowerError;
 use crate::front::rust::resolve::Resolved;
 
 impl Checker<'_> {
@@ -75,6 +77,7 @@ impl Checker<'_> {
                 .parse::<usize>()
                 .ok()
                 .and_then(|i| Some((i as u32, elements.get(i)?.clone()))),
+            ty if self.variants_of(&ty).is_some() => None,
             ty => self.fields_of(&ty).and_then(|fields| fields.get(name)),
         };
         match found {
@@ -92,14 +95,15 @@ impl Checker<'_> {
     }
 
     /// The type that a literal or a pattern names.
-    pub(super) fn struct_type(&mut self, name: StructName, line: u32) -> Result<Ty> {
+    pub(super) fn struct_type(&mut self, name: &StructName, line: u32) -> Result<Ty> {
         match name {
+            StructName::Variant(member) => self.named_variant(member, line).map(|found| found.ty),
             StructName::SelfType => self.ty(&syntax::Type::SelfType, line),
             StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
                 Resolved::Type(desc) => Ok(Ty::from_desc(desc)),
                 Resolved::GenericStruct(of) => {
                     let (of, loaded) = (of.clone(), self.loaded.clone());
-                    let args = loaded.tree.path(path).map_or(&[][..], syntax::PathRef::args);
+                    let args = loaded.tree.path(*path).map_or(&[][..], syntax::PathRef::args);
                     self.named_instance(&of, args, line)
                 }
                 other => Err(not_a(&self.loaded, path.0, line, "a struct", other)),
@@ -109,17 +113,42 @@ impl Checker<'_> {
 
     pub(super) fn struct_literal(
         &mut self,
-        name: StructName,
+        name: &StructName,
         fields: &[(String, syntax::Expr)],
         base: Option<&syntax::Expr>,
         line: u32,
     ) -> Result<Expr> {
+        if let StructName::Variant(member) = name {
+            return self.variant_literal(member, fields, line);
+        }
         let ty = self.struct_type(name, line)?;
         let Some(known) = self.fields_of(&ty) else {
             return Err(self.error(line, format!("`{}` is not a struct", self.show(&ty)), ""));
         };
-        let mut checked: Vec<(u32, Expr)> = Vec::new();
+        let checked = self.given_fields(&known, fields)?;
+        let base = match base {
+            Some(base) => Some(Box::new(self.expr_as(base, &ty)?)),
+            None => match self.missing_field(&known, &checked) {
+                Some(field) => return Err(self.no_value(&known, field, line)),
+                None => None,
+            },
+        };
+        Ok(Expr {
+            line,
+            ty,
+            kind: ExprKind::Struct(checked, base),
+        })
+    }
+
+    /// The fields of a literal with their indices, in the order written.
+    pub(super) fn given_fields(
+        &mut self,
+        known: &Fields,
+        fields: &[(String, syntax::Expr)],
+    ) -> Result<Vec<(u32, Expr)>> {
+        let mut checked: Vec<(u32, Expr)> = Vec::with_capacity(fields.len());
         for (field, value) in fields {
+            let line = value.line;
             let Some((index, field_ty)) = known.get(field) else {
                 return Err(self.error(line, format!("`{}` has no field `{field}`", known.name), ""));
             };
@@ -129,24 +158,23 @@ impl Checker<'_> {
             let value = self.expr_as(value, &field_ty)?;
             checked.push((index, value));
         }
-        let base = match base {
-            Some(base) => Some(Box::new(self.expr_as(base, &ty)?)),
-            None => {
-                let missing = (0..known.all.len() as u32).find(|i| !checked.iter().any(|(c, _)| c == i));
-                if let Some((field, _)) = missing.and_then(|i| known.all.get(i as usize)) {
-                    return Err(self.error(
-                        line,
-                        format!("the field `{field}` of `{}` has no value", known.name),
-                        "give it one",
-                    ));
-                }
-                None
-            }
-        };
-        Ok(Expr {
+        Ok(checked)
+    }
+
+    /// The first field of a literal that is not given.
+    pub(super) fn missing_field<'f>(&self, known: &'f Fields, given: &[(u32, Expr)]) -> Option<&'f str> {
+        let missing = |index: &u32| !given.iter().any(|(given, _)| given == index);
+        let mut fields = (0u32..).zip(&known.all);
+        fields
+            .find(|(index, _)| missing(index))
+            .map(|(_, (field, _))| field.as_str())
+    }
+
+    pub(super) fn no_value(&self, known: &Fields, field: &str, line: u32) -> LowerError {
+        self.error(
             line,
-            ty,
-            kind: ExprKind::Struct(checked, base),
-        })
+            format!("the field `{field}` of `{}` has no value", known.name),
+            "give it one",
+        )
     }
 }

@@ -15,6 +15,7 @@ use super::ty::Ty;
 use super::written::Writer;
 use super::{Checker, Result};
 use crate::front::rust::resolve::Resolved;
+use crate::ops::Domain;
 use member::Reach;
 
 /// An argument of a call.
@@ -363,7 +364,7 @@ impl Checker<'_> {
                 ty: result,
                 kind: ExprKind::Int(1),
             }),
-            (name, [arg]) if name.strip_prefix("from_").and_then(Scalar::from_name).is_some() => {
+            ("from_f32" | "from_f64", [arg]) => {
                 let from = name.strip_prefix("from_").and_then(Scalar::from_name);
                 let arg = self.expr_as(arg, &Ty::Scalar(from.unwrap_or(scalar)))?;
                 Ok(convert(arg, false))
@@ -437,6 +438,9 @@ impl Checker<'_> {
         args: &[syntax::Expr],
         line: u32,
     ) -> Result<Expr> {
+        if let Some(how) = methods::written(scalar, name, args.len()) {
+            return self.written_method(how, scalar, receiver, name, args, line);
+        }
         let signature = methods::lookup(scalar, name).map_err(|no| {
             let cause = format!("`{}` has no method `{name}` in kernels", scalar.name());
             let remedy = match no {
@@ -472,13 +476,28 @@ impl Checker<'_> {
     }
 }
 
+/// Functions of scalar types beside their methods: name, arguments, the types, result.
+pub(crate) const FUNCTIONS: &[(&str, &str, Domain, &str)] = &[
+    ("from", "value", Domain::Any, "`Self`"),
+    ("try_from", "value", Domain::Int, "`Result<Self, _>`"),
+    ("default", "", Domain::Any, "`Self`"),
+    ("zero", "", Domain::Number, "`Self`, of `num_traits`"),
+    ("one", "", Domain::Number, "`Self`, of `num_traits`"),
+    ("from_bits", "bits", Domain::Float, "`Self`"),
+    ("from_le_bytes", "bytes", Domain::Number, "`Self`"),
+    ("from_ne_bytes", "bytes", Domain::Number, "`Self`"),
+    ("from_be_bytes", "bytes", Domain::Number, "`Self`"),
+    ("from_f32", "value", Domain::Single, "`Self`, of `half`"),
+    ("from_f64", "value", Domain::Single, "`Self`, of `half`"),
+];
+
 /// Whether the language has this function of a scalar type.
 fn has_function(scalar: Scalar, name: &str) -> bool {
-    matches!(name, "from" | "default" | "zero" | "one")
-        || name == "from_bits" && scalar.is_float()
-        || matches!(name, "from_le_bytes" | "from_ne_bytes" | "from_be_bytes")
-        || name.strip_prefix("from_").and_then(Scalar::from_name).is_some()
-        || methods::lookup(scalar, name).is_ok()
+    let ir = methods::ir_scalar(scalar, 64);
+    let known = FUNCTIONS
+        .iter()
+        .any(|(known, _, domain, _)| *known == name && domain.contains(ir));
+    known || methods::lookup(scalar, name).is_ok()
 }
 
 /// Whether an argument is a closure, or a reference to one.

@@ -21,10 +21,8 @@ impl Checker<'_> {
         name: &str,
         args: &[syntax::Expr],
         line: u32,
-    ) -> Result<Option<Expr>> {
-        let Some(op) = name.strip_prefix("checked_") else {
-            return Ok(None);
-        };
+    ) -> Result<Expr> {
+        let op = name.trim_start_matches("checked_");
         let overflowing = methods::lookup(scalar, &format!("overflowing_{op}"));
         let Some(signature) = overflowing.ok().filter(|known| known.args.len() == args.len()) else {
             return self.guarded(scalar, receiver, op, args, line);
@@ -44,7 +42,7 @@ impl Checker<'_> {
         let pair = self.eager(pair, &mut before, line);
         self.scopes.pop();
         let ExprKind::Local(id) = pair.kind else {
-            return Ok(None);
+            return Err(self.error(line, format!("`{name}` gives no value"), ""));
         };
         let of =
             |c: &Self, ty: Ty, at: u32| c.make(line, ty, ExprKind::Field(Box::new(c.local(id, line)), at));
@@ -57,10 +55,10 @@ impl Checker<'_> {
             stmts: before,
             value: Some(Box::new(value)),
         };
-        Ok(Some(self.make(line, ty, ExprKind::Block(None, block))))
+        Ok(self.make(line, ty, ExprKind::Block(None, block)))
     }
 
-    /// `checked_op` as a test before the operation; `None` where there is no such method.
+    /// `checked_op` as a test before the operation.
     fn guarded(
         &mut self,
         scalar: Scalar,
@@ -68,11 +66,8 @@ impl Checker<'_> {
         op: &str,
         args: &[syntax::Expr],
         line: u32,
-    ) -> Result<Option<Expr>> {
+    ) -> Result<Expr> {
         let ir = methods::ir_scalar(scalar, 64);
-        if !ir.is_int() {
-            return Ok(None);
-        }
         let w = Writer(line);
         let (own, other) = (w.local(RECEIVER), w.local(ARGUMENT));
         let binary = |op| w.binary(op, w.local(RECEIVER), w.local(ARGUMENT));
@@ -100,14 +95,17 @@ impl Checker<'_> {
                 let fits = w.binary(BinaryOp::Ge, power.clone(), own);
                 w.some_if(fits, power)
             }
-            _ => return Ok(None),
+            _ => {
+                let cause = format!("`{}` has no method `checked_{op}`", scalar.name());
+                return Err(self.error(line, cause, ""));
+            }
         };
         let argument = match (op, args) {
             (_, []) => None,
             ("shl" | "shr", [arg, ..]) => Some(self.expr_as(arg, &Ty::U32)?),
             (_, [arg, ..]) => Some(self.expr_as(arg, &Ty::Scalar(scalar))?),
         };
-        self.written(receiver, argument, &body, None, line).map(Some)
+        self.written(receiver, argument, &body, None, line)
     }
 
     /// An expression over a receiver and an argument, which are computed before it.

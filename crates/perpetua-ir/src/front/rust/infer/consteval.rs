@@ -217,7 +217,14 @@ impl Evaluator<'_> {
                 }
             }
             ExprKind::Block(None, block) => self.block(block, line),
-            ExprKind::Tuple(elements) => Ok(ConstValue::Tuple(self.all(elements)?)),
+            ExprKind::Tuple(elements) => Ok(match self.types.deep(&expr.ty, true) {
+                Ty::Struct(desc) => ConstValue::Struct(desc, self.all(elements)?),
+                _ => ConstValue::Tuple(self.all(elements)?),
+            }),
+            ExprKind::Zero => match self.types.deep(&expr.ty, true).to_desc() {
+                Some(desc) => Ok(desc.zero()),
+                None => self.fail(line, "the type of a variant is not known"),
+            },
             ExprKind::Array(elements) => Ok(ConstValue::Array(
                 self.element_type(&expr.ty, line)?,
                 self.all(elements)?,

@@ -48,7 +48,7 @@ impl Checker<'_> {
             syntax::ExprKind::Array(elements) => self.array(elements, hint, line),
             syntax::ExprKind::Repeat { value, len } => self.repeat(value, len, hint, line),
             syntax::ExprKind::StructLiteral { name, fields, base } => {
-                self.struct_literal(*name, fields, base.as_deref(), line)
+                self.struct_literal(name, fields, base.as_deref(), line)
             }
             syntax::ExprKind::Call { callee, args } => self.call(callee.0, args, hint, line),
             syntax::ExprKind::Variant { variant, payload } => {
@@ -244,6 +244,10 @@ impl Checker<'_> {
         let ty = self.ty(&member.ty, line)?;
         let known = match self.types.shallow(&ty) {
             Ty::Scalar(s) => scalar_consts::lookup(s, name, self.program.width),
+            Ty::Enum(desc) if via.is_none() => {
+                let variant = desc.variants.iter().find(|(variant, _)| variant == name);
+                variant.map(|(_, number)| ConstValue::Enum(desc.clone(), *number))
+            }
             _ => None,
         };
         let reach = if known.is_some() {
@@ -264,6 +268,11 @@ impl Checker<'_> {
 
     fn type_const(&mut self, member: &syntax::TypeMember, line: u32) -> Result<Expr> {
         let (ty, via) = (self.ty(&member.ty, line)?, member.via.as_deref());
+        if via.is_none()
+            && let Some(variant) = self.unit_variant(&ty, &member.name, line)
+        {
+            return Ok(variant);
+        }
         if !matches!(ty, Ty::Scalar(_))
             && let Some(computed) = self.computed_constant(&ty, via, &member.name, line)?
         {

@@ -118,39 +118,6 @@ impl Checker<'_> {
                     )),
                 }
             }
-            Ty::Scalar(scalar) if name.starts_with("checked_") => {
-                let receiver = self.deref_all(receiver);
-                match self.checked(*scalar, receiver, name, args, line)? {
-                    Some(found) => Ok(found),
-                    None => Err(self.error(line, format!("`{}` has no method `{name}`", scalar.name()), "")),
-                }
-            }
-            Ty::Scalar(scalar) if name == "total_cmp" && args.len() == 1 && scalar.is_float() => {
-                let receiver = self.deref_all(receiver);
-                self.total_order(*scalar, receiver, args, line)
-            }
-            Ty::Scalar(scalar) if name == "partial_cmp" || name == "cmp" && !scalar.is_float() => {
-                let receiver = self.deref_all(receiver);
-                self.order_method(*scalar, receiver, name, args, line)
-            }
-            Ty::Scalar(Scalar::U8) if name.contains("ascii") => {
-                let Some(body) = Writer(line).ascii(name, args.len()) else {
-                    return Err(self.error(line, format!("`u8` has no method `{name}` in kernels"), ""));
-                };
-                let receiver = self.deref_all(receiver);
-                let other = match args.first() {
-                    Some(other) => {
-                        let other = self.expr(other, None)?;
-                        Some(self.deref_all(other))
-                    }
-                    None => None,
-                };
-                self.written(receiver, other, &body, None, line)
-            }
-            Ty::Scalar(Scalar::Bool) if matches!(name, "then" | "then_some") => {
-                let receiver = self.deref_all(receiver);
-                self.then_some(receiver, name, args, line)
-            }
             Ty::Scalar(scalar) => {
                 let receiver = self.deref_all(receiver);
                 self.scalar_method(*scalar, receiver, name, args, line)
@@ -283,5 +250,37 @@ impl Checker<'_> {
             ty,
             kind: ExprKind::Grid(method, checked),
         })
+    }
+
+    /// A method of scalars that is code in the language.
+    pub(super) fn written_method(
+        &mut self,
+        how: methods::Written,
+        scalar: Scalar,
+        receiver: Expr,
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let receiver = self.deref_all(receiver);
+        match how {
+            methods::Written::Checked => self.checked(scalar, receiver, name, args, line),
+            methods::Written::Order => self.order_method(scalar, receiver, name, args, line),
+            methods::Written::TotalOrder => self.total_order(scalar, receiver, args, line),
+            methods::Written::Then => self.then_some(receiver, name, args, line),
+            methods::Written::Ascii => {
+                let Some(body) = Writer(line).ascii(name, args.len()) else {
+                    return Err(self.error(line, format!("`u8` has no method `{name}` in kernels"), ""));
+                };
+                let other = match args.first() {
+                    Some(other) => {
+                        let other = self.expr(other, None)?;
+                        Some(self.deref_all(other))
+                    }
+                    None => None,
+                };
+                self.written(receiver, other, &body, None, line)
+            }
+        }
     }
 }

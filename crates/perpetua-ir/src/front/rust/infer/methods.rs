@@ -1,9 +1,12 @@
 //! Methods of scalars: which there are, for which types, with which arguments and results. Most are rows of the
 //! operator table; the rest are combinations of rows.
 
+use std::rc::Rc;
+
 use perpetua_syntax::Scalar;
 
-use super::ty::{Len, Ty};
+use super::order::ordering;
+use super::ty::{ClosureTy, Len, Ty};
 use super::widths::signed;
 pub(crate) use super::widths::{ir_scalar, unsigned};
 use crate::ops::{BinaryOp, Domain, Result as OpResult, Second, TernaryOp, UnaryOp};
@@ -19,6 +22,23 @@ pub(crate) enum Method {
     Ternary(TernaryOp),
     /// A combination of rows.
     Special(Special),
+    /// Code in the language.
+    Written(Written),
+}
+
+/// A method of scalars that is code in the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// `checked_add` and its kin: `Some` where the method of the rest of the name has a result.
+    Checked,
+    /// `cmp`, `partial_cmp`.
+    Order,
+    /// `total_cmp`.
+    TotalOrder,
+    /// A method of a byte as a character.
+    Ascii,
+    /// `then`, `then_some`.
+    Then,
 }
 
 /// A method that is a combination of rows; each is the Rust method of the same name.
@@ -101,6 +121,11 @@ enum Arg {
     Bool,
     Signed,
     Unsigned,
+    /// A reference to one of the receiver's type.
+    Ref,
+    Closure,
+    /// Of any type.
+    Other,
 }
 
 #[derive(Clone, Copy)]
@@ -115,6 +140,12 @@ enum Res {
     Pair,
     WithBool,
     Bytes,
+    Ordering,
+    /// `Option` of the receiver's type.
+    Option,
+    OptionU32,
+    OptionOrdering,
+    OptionOther,
 }
 
 /// Rows whose names are operators in Rust, or that Rust spells otherwise.
@@ -161,8 +192,69 @@ fn row_of(name: &str) -> Option<Method> {
 const OTHERS: &[(&str, Domain, &[Arg], Res, Method)] = {
     use Arg::{Bool, I32, Same, U32, Unsigned as AsUnsigned};
     use Domain::{Any, Bits, Float, Int, Number, Signed};
-    use Method::{Binary, Special as S, Unary};
+    use Method::{Binary, Special as S, Unary, Written as W};
+    use Res::OptionU32;
+    use Written::{Ascii, Checked};
     &[
+        ("cmp", Bits, &[Arg::Ref], Res::Ordering, W(Written::Order)),
+        (
+            "partial_cmp",
+            Any,
+            &[Arg::Ref],
+            Res::OptionOrdering,
+            W(Written::Order),
+        ),
+        (
+            "total_cmp",
+            Float,
+            &[Arg::Ref],
+            Res::Ordering,
+            W(Written::TotalOrder),
+        ),
+        (
+            "then",
+            Domain::Bool,
+            &[Arg::Closure],
+            Res::OptionOther,
+            W(Written::Then),
+        ),
+        (
+            "then_some",
+            Domain::Bool,
+            &[Arg::Other],
+            Res::OptionOther,
+            W(Written::Then),
+        ),
+        ("checked_add", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_sub", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_mul", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_div", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_rem", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_div_euclid", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_rem_euclid", Int, &[Same], Res::Option, W(Checked)),
+        ("checked_neg", Int, &[], Res::Option, W(Checked)),
+        ("checked_abs", Signed, &[], Res::Option, W(Checked)),
+        ("checked_pow", Int, &[U32], Res::Option, W(Checked)),
+        ("checked_shl", Int, &[U32], Res::Option, W(Checked)),
+        ("checked_shr", Int, &[U32], Res::Option, W(Checked)),
+        ("checked_add_signed", Int, &[Arg::Signed], Res::Option, W(Checked)),
+        ("checked_next_power_of_two", Int, &[], Res::Option, W(Checked)),
+        ("checked_ilog2", Int, &[], OptionU32, W(Checked)),
+        ("checked_ilog10", Int, &[], OptionU32, W(Checked)),
+        ("is_ascii", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_alphabetic", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_uppercase", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_lowercase", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_digit", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_alphanumeric", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_hexdigit", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_whitespace", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_graphic", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_control", Int, &[], Res::Bool, W(Ascii)),
+        ("is_ascii_punctuation", Int, &[], Res::Bool, W(Ascii)),
+        ("to_ascii_lowercase", Int, &[], Res::Same, W(Ascii)),
+        ("to_ascii_uppercase", Int, &[], Res::Same, W(Ascii)),
+        ("eq_ignore_ascii_case", Int, &[Arg::Ref], Res::Bool, W(Ascii)),
         ("clone", Any, &[], Res::Same, S(Special::Same)),
         ("to_bits", Float, &[], Res::Unsigned, S(Special::ToBits)),
         ("to_f32", Float, &[], Res::F32, S(Special::ToFloat)),
@@ -378,7 +470,7 @@ fn domain_text(domain: Domain) -> &'static str {
 pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
     let ir = ir_scalar(s, 64);
     let same = Ty::Scalar(s);
-    if let Some((_, domain, args, result, method)) = OTHERS.iter().find(|row| row.0 == name) {
+    if let Some((name, domain, args, result, method)) = OTHERS.iter().find(|row| row.0 == name) {
         let unsigned_only = matches!(
             method,
             Method::Special(
@@ -386,7 +478,6 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
                     | Special::NextMultipleOf
                     | Special::IsPowerOfTwo
                     | Special::NextPowerOfTwo
-                    | Special::Isqrt
                     | Special::IsMultipleOf
                     | Special::OverflowingAddSigned
                     | Special::SaturatingAddSigned
@@ -394,7 +485,13 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
                     | Special::BorrowingSub
                     | Special::CarryingMul
             )
-        ) || matches!(name, "cast_signed" | "wrapping_add_signed");
+        ) || matches!(
+            *name,
+            "cast_signed" | "wrapping_add_signed" | "checked_add_signed" | "checked_next_power_of_two"
+        );
+        if *method == Method::Written(Written::Ascii) && s != Scalar::U8 {
+            return Err(NoMethod::Domain("`u8` alone"));
+        }
         if unsigned_only && !ir.is_unsigned_int() {
             return Err(NoMethod::Domain("the unsigned integer types"));
         }
@@ -408,6 +505,13 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
             Arg::Bool => Ty::BOOL,
             Arg::Signed => Ty::Scalar(signed(s)),
             Arg::Unsigned => Ty::Scalar(unsigned(s)),
+            Arg::Ref => Ty::Ref(false, same.clone().into()),
+            Arg::Closure => Ty::Closure(Rc::new(ClosureTy {
+                id: 0,
+                params: Vec::new(),
+                ret: Ty::unit(),
+            })),
+            Arg::Other => Ty::Var(0),
         });
         let result = match result {
             Res::Same => same.clone(),
@@ -420,6 +524,11 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
             Res::F64 => Ty::Scalar(Scalar::F64),
             Res::Pair => Ty::Tuple([same.clone(), same.clone()].into()),
             Res::WithBool => Ty::Tuple([same.clone(), Ty::BOOL].into()),
+            Res::Ordering => ordering(),
+            Res::Option => Ty::Option(same.clone().into()),
+            Res::OptionU32 => Ty::Option(Ty::U32.into()),
+            Res::OptionOrdering => Ty::Option(ordering().into()),
+            Res::OptionOther => Ty::Option(Ty::Var(0).into()),
         };
         return Ok(Signature {
             method: *method,
@@ -432,7 +541,7 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
         Method::Unary(op) => (op.row(), 0),
         Method::Binary(op) => (op.row(), 1),
         Method::Ternary(op) => (op.row(), 2),
-        Method::Special(_) => return Err(NoMethod::Unknown),
+        Method::Special(_) | Method::Written(_) => return Err(NoMethod::Unknown),
     };
     if !row.domain.contains(ir) {
         return Err(NoMethod::Domain(domain_text(row.domain)));
@@ -453,11 +562,21 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
     })
 }
 
+/// How the method is code in the language, where it is and takes so many arguments.
+pub(crate) fn written(s: Scalar, name: &str, args: usize) -> Option<Written> {
+    let signature = lookup(s, name).ok().filter(|known| known.args.len() == args)?;
+    match signature.method {
+        Method::Written(how) => Some(how),
+        _ => None,
+    }
+}
+
 /// Every method's name, in the tables' order.
 #[cfg(test)]
 pub(crate) fn names() -> Vec<&'static str> {
     let rows = UnaryOp::ALL.iter().map(|op| op.name());
     let rows = rows.chain(BinaryOp::ALL.iter().map(|op| op.name()));
+    let rows = rows.chain(TernaryOp::ALL.iter().map(|op| op.name()));
     let rows = rows.filter(|name| !is_operator(name)).chain(["powf", "mul_add"]);
     rows.chain(OTHERS.iter().map(|row| row.0)).collect()
 }

@@ -10,32 +10,13 @@ use super::option_further::Met;
 use super::pattern::Borrowed;
 use super::tree::{Arm, Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
-use super::variant::{part, variant_pat};
+use super::variant::variant_pat;
 use super::written::Writer;
 use super::{Checker, Result};
 
 impl Checker<'_> {
     pub(super) fn make(&self, line: u32, ty: Ty, kind: ExprKind) -> Expr {
         Expr { line, ty, kind }
-    }
-
-    /// A variant with its payload.
-    pub(super) fn variant_of(&self, variant: Variant, payload: Option<Expr>, ty: &Ty, line: u32) -> Expr {
-        let (good, at) = part(variant);
-        let mut parts = vec![self.make(line, Ty::BOOL, ExprKind::Bool(good))];
-        let (count, types): (u32, [Ty; 2]) = match self.types.shallow(ty) {
-            Ty::Option(some) => (1, [(*some).clone(), Ty::unit()]),
-            Ty::Result(ok, err) => (2, [(*ok).clone(), (*err).clone()]),
-            _ => (0, [Ty::unit(), Ty::unit()]),
-        };
-        let mut payload = payload;
-        for (i, ty) in (1..=count).zip(types) {
-            parts.push(match payload.take_if(|_| at == Some(i)) {
-                Some(payload) => payload,
-                None => self.make(line, ty, ExprKind::Zero),
-            });
-        }
-        self.make(line, ty.clone(), ExprKind::Tuple(parts))
     }
 
     /// `Some(x)`, `None`, `Ok(x)`, `Err(x)`.
@@ -357,9 +338,9 @@ impl Checker<'_> {
         Ok(Some(self.make(line, result, ExprKind::Block(None, block))))
     }
 
-    /// A panic with this text, and the error behind it where it is a scalar.
+    /// A panic with this text, and the error behind it. What conversions fail with is `()` here and has another name in Rust.
     pub(super) fn panic_of(&self, text: &str, failed: Option<Expr>, line: u32) -> Expr {
-        let shown = failed.filter(|error| matches!(self.types.shallow(&error.ty), Ty::Scalar(_)));
+        let shown = failed.filter(|error| !self.types.shallow(&error.ty).is_unit());
         let mut pieces = vec![syntax::PrintPiece::Text(text.to_owned())];
         if shown.is_some() {
             let format = syntax::PrintFormat {

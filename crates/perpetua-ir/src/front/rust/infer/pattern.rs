@@ -3,14 +3,17 @@
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{PatternConst, PatternKind, StructName};
+use perpetua_syntax::{PatternConst, PatternKind, Scalar, StructName};
 
 use super::consteval::as_integer;
+use super::instance::Fields;
 use super::signature::{not_a, path_meaning, path_text};
-use super::tree::Pat;
+use super::tree::{FloatBounds, Pat};
 use super::ty::{Kind, Len, Ty};
+use super::variant::{VariantParts, constant_pat};
 use super::{Checker, Result};
 use crate::front::rust::describe::ConstValue;
+use crate::front::rust::error::LowerError;
 use crate::front::rust::resolve::Resolved;
 
 /// Whether what a pattern meets lies behind a reference that the pattern does not show, so that its names are references.
@@ -77,10 +80,17 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
             let rows = of_parts(&parts).into_iter().map(|row| {
                 let names = fields.iter().map(|(name, _)| name.clone());
                 with(PatternKind::Struct {
-                    name: *name,
+                    name: name.clone(),
                     fields: names.zip(row).collect(),
                     rest: *rest,
                 })
+            });
+            rows.collect()
+        }
+        PatternKind::TupleStruct { name, parts } => {
+            let rows = of_parts(parts).into_iter().map(|parts| {
+                let name = name.clone();
+                with(PatternKind::TupleStruct { name, parts })
             });
             rows.collect()
         }
@@ -155,12 +165,74 @@ impl Checker<'_> {
                 self.variant_pattern(*variant, payload.as_deref(), ty, borrowed, line)?
             }
             PatternKind::Struct { name, fields, rest } => {
-                self.struct_pattern(*name, fields, *rest, ty, borrowed, line)?
+                self.struct_pattern(name, fields, *rest, ty, borrowed, line)?
+            }
+            PatternKind::TupleStruct { name, parts } => {
+                let (known, variant) = self.taken_apart(name, ty, line)?;
+                let types: Vec<Ty> = known.all.into_iter().map(|(_, ty)| ty).collect();
+                let rest = parts.iter().any(|part| part.kind == PatternKind::Rest);
+                if parts.len() != types.len() && !(rest && parts.len() <= types.len() + 1) {
+                    return Err(self.error(
+                        line,
+                        format!(
+                            "a pattern of {} fields meets `{}`, which has {}",
+                            parts.len(),
+                            known.name,
+                            types.len()
+                        ),
+                        "write `..` for the others",
+                    ));
+                }
+                let parts = self.parts(parts, &types, borrowed)?;
+                match variant {
+                    Some(variant) => variant.pattern(parts),
+                    None => Pat::Tuple(parts),
+                }
             }
             PatternKind::Array(parts) => self.array_pattern(parts, ty, borrowed, line)?,
+            PatternKind::Const(PatternConst::TypeConst(member)) if member.via.is_none() => {
+                let own = self.ty(&member.ty, line)?;
+                match self
+                    .own_variant(&own, &member.name)
+                    .filter(|found| found.own.all.is_empty())
+                {
+                    Some(found) => {
+                        self.unify(line, ty, &found.ty)?;
+                        found.at.pattern(Vec::new())
+                    }
+                    None => {
+                        let value = self.type_constant(member, line)?;
+                        self.whole_constant(&value, &member.name, ty, line)?
+                    }
+                }
+            }
+            PatternKind::Const(PatternConst::Path(path)) => {
+                let value = self.constant_named(*path, line)?;
+                self.whole_constant(&value, &path_text(&self.loaded, path.0), ty, line)?
+            }
+            PatternKind::Const(PatternConst::Float { text, suffix }) => {
+                self.float_met(*suffix, ty, line)?;
+                Pat::Floats(FloatBounds::Equal(text.clone()))
+            }
             PatternKind::Const(value) => {
                 let value = self.pattern_const(value, ty, line)?;
                 Pat::Range(Some(value), Some(value))
+            }
+            PatternKind::Range {
+                start,
+                end,
+                inclusive,
+            } if [start, end]
+                .into_iter()
+                .flatten()
+                .any(|end| self.is_float_end(end)) =>
+            {
+                let mut bound = |end: &Option<PatternConst>| match end {
+                    Some(end) => self.float_bound(end, ty, line).map(Some),
+                    None => Ok(None),
+                };
+                let (start, end) = (bound(start)?, bound(end)?);
+                Pat::Floats(FloatBounds::Between(start, end.map(|end| (end, *inclusive))))
             }
             PatternKind::Range {
                 start,
@@ -220,7 +292,7 @@ impl Checker<'_> {
                         ));
                     }
                 };
-                self.parts(patterns, &elements, borrowed)?
+                Pat::Tuple(self.parts(patterns, &elements, borrowed)?)
             }
         })
     }
@@ -237,8 +309,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The parts of a tuple or an array, of which `..` stands for those that are not written.
-    fn parts(&mut self, patterns: &[syntax::Pattern], types: &[Ty], borrowed: Borrowed) -> Result<Pat> {
+    /// The parts of a tuple, a struct or an array, of which `..` stands for those that are not written.
+    fn parts(&mut self, patterns: &[syntax::Pattern], types: &[Ty], borrowed: Borrowed) -> Result<Vec<Pat>> {
         let mut parts = vec![Pat::Wild; types.len()];
         let at = patterns.iter().position(|part| part.kind == PatternKind::Rest);
         for (i, pattern) in patterns.iter().enumerate() {
@@ -251,7 +323,7 @@ impl Checker<'_> {
                 *part = self.pattern(pattern, ty, borrowed)?;
             }
         }
-        Ok(Pat::Tuple(parts))
+        Ok(parts)
     }
 
     fn array_pattern(
@@ -307,7 +379,7 @@ impl Checker<'_> {
             return self.slice_pattern(patterns, at, &element, Some(len), borrowed);
         }
         let types = vec![(*element).clone(); len as usize];
-        self.parts(patterns, &types, borrowed)
+        self.parts(patterns, &types, borrowed).map(Pat::Tuple)
     }
 
     /// A pattern of the elements of a slice, or of an array of `of` elements where those between have a name.
@@ -367,20 +439,36 @@ impl Checker<'_> {
         })
     }
 
+    /// The fields of the struct or the variant that a pattern names; of a variant, where they are.
+    fn taken_apart(
+        &mut self,
+        name: &StructName,
+        ty: &Ty,
+        line: u32,
+    ) -> Result<(Fields, Option<VariantParts>)> {
+        if let StructName::Variant(member) = name {
+            let found = self.named_variant(member, line)?;
+            self.unify(line, ty, &found.ty)?;
+            return Ok((found.own, Some(found.at)));
+        }
+        let named = self.struct_type(name, line)?;
+        self.unify(line, ty, &named)?;
+        match self.fields_of(&named) {
+            Some(known) => Ok((known, None)),
+            None => Err(self.error(line, format!("`{}` is not a struct", self.show(&named)), "")),
+        }
+    }
+
     fn struct_pattern(
         &mut self,
-        name: StructName,
+        name: &StructName,
         fields: &[(String, syntax::Pattern)],
         rest: bool,
         ty: &Ty,
         borrowed: Borrowed,
         line: u32,
     ) -> Result<Pat> {
-        let named = self.struct_type(name, line)?;
-        self.unify(line, ty, &named)?;
-        let Some(known) = self.fields_of(&named) else {
-            return Err(self.error(line, format!("`{}` is not a struct", self.show(&named)), ""));
-        };
+        let (known, variant) = self.taken_apart(name, ty, line)?;
         let mut parts = vec![Pat::Wild; known.all.len()];
         for (field, pattern) in fields {
             let Some((index, ty)) = known.get(field) else {
@@ -403,7 +491,74 @@ impl Checker<'_> {
                 "write `..` for the others",
             ));
         }
-        Ok(Pat::Tuple(parts))
+        Ok(match variant {
+            Some(variant) => variant.pattern(parts),
+            None => Pat::Tuple(parts),
+        })
+    }
+
+    /// The constant that a path names.
+    fn constant_named(&self, path: syntax::PathId, line: u32) -> Result<ConstValue> {
+        match path_meaning(&self.loaded, path.0, line)? {
+            Resolved::Const(value) => Ok(value.clone()),
+            other => Err(not_a(&self.loaded, path.0, line, "a constant", other)),
+        }
+    }
+
+    /// A constant, of whatever type, as a pattern.
+    fn whole_constant(&mut self, value: &ConstValue, text: &str, ty: &Ty, line: u32) -> Result<Pat> {
+        self.unify(line, ty, &Ty::from_desc(&value.type_desc()))?;
+        constant_pat(value).ok_or_else(|| self.not_matched(value, text, line))
+    }
+
+    fn not_matched(&self, value: &ConstValue, text: &str, line: u32) -> LowerError {
+        self.error(
+            line,
+            format!("the constant `{text}` of a pattern is a `{}`", value.type_desc()),
+            "patterns match numbers, bools and enums: compare with `==` in a guard",
+        )
+    }
+
+    /// What a pattern with a float meets is one.
+    fn float_met(&mut self, suffix: Option<Scalar>, ty: &Ty, line: u32) -> Result<()> {
+        let float = match suffix {
+            Some(scalar) => Ty::Scalar(scalar),
+            None => self.types.var(Kind::Float),
+        };
+        self.unify(line, ty, &float)
+    }
+
+    /// Whether the end of a range is a float.
+    fn is_float_end(&self, end: &PatternConst) -> bool {
+        match end {
+            PatternConst::Float { .. } => true,
+            PatternConst::Path(path) => matches!(
+                path_meaning(&self.loaded, path.0, 0),
+                Ok(Resolved::Const(ConstValue::Scalar(scalar, _))) if scalar.is_float()
+            ),
+            PatternConst::TypeConst(member) => {
+                matches!(member.ty, syntax::Type::Scalar(scalar) if scalar.is_float())
+            }
+            PatternConst::Bool(_) | PatternConst::Int { .. } => false,
+        }
+    }
+
+    fn float_bound(&mut self, end: &PatternConst, ty: &Ty, line: u32) -> Result<String> {
+        let (value, text) = match end {
+            PatternConst::Float { text, suffix } => {
+                self.float_met(*suffix, ty, line)?;
+                return Ok(text.clone());
+            }
+            PatternConst::Path(path) => (self.constant_named(*path, line)?, path_text(&self.loaded, path.0)),
+            PatternConst::TypeConst(member) => (self.type_constant(member, line)?, member.name.clone()),
+            PatternConst::Bool(_) | PatternConst::Int { .. } => {
+                return Err(self.error(line, "a range from a float to an integer", "write both as floats"));
+            }
+        };
+        match self.whole_constant(&value, &text, ty, line)? {
+            Pat::Floats(FloatBounds::Equal(digits)) => Ok(digits),
+            _ => Err(self.not_matched(&value, &text, line)),
+        }
     }
 
     fn pattern_const(&mut self, value: &PatternConst, ty: &Ty, line: u32) -> Result<i128> {
@@ -425,10 +580,15 @@ impl Checker<'_> {
                 let value = i128::try_from(*value).unwrap_or(i128::MAX);
                 return Ok(if *negative { -value } else { value });
             }
-            PatternConst::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
-                Resolved::Const(value) => (value.clone(), path_text(&self.loaded, path.0)),
-                other => return Err(not_a(&self.loaded, path.0, line, "a constant", other)),
-            },
+            PatternConst::Float { text, suffix } => {
+                self.float_met(*suffix, ty, line)?;
+                return Err(self.error(
+                    line,
+                    format!("the float `{text}` where a pattern takes an integer"),
+                    "",
+                ));
+            }
+            PatternConst::Path(path) => (self.constant_named(*path, line)?, path_text(&self.loaded, path.0)),
             PatternConst::TypeConst(member) => (self.type_constant(member, line)?, member.name.clone()),
         };
         self.unify(line, ty, &Ty::from_desc(&found.type_desc()))?;
@@ -437,12 +597,6 @@ impl Checker<'_> {
             ConstValue::Enum(_, value) => Some(*value),
             _ => None,
         };
-        integer.ok_or_else(|| {
-            self.error(
-                line,
-                format!("the constant `{text}` of a pattern is a `{}`", found.type_desc()),
-                "patterns match integers, bools and enums: compare with `==` in a guard",
-            )
-        })
+        integer.ok_or_else(|| self.not_matched(&found, &text, line))
     }
 }

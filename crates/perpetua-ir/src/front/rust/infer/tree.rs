@@ -91,6 +91,8 @@ pub(crate) enum Pat {
     Binding(LocalId),
     /// From and to, both included; `None` is the type's end.
     Range(Option<i128>, Option<i128>),
+    /// Some floats.
+    Floats(FloatBounds),
     Or(Vec<Pat>),
     /// The parts of a tuple, a struct or an array, one for each.
     Tuple(Vec<Pat>),
@@ -111,6 +113,15 @@ pub(crate) enum Pat {
     BorrowMut(LocalId),
     /// Of what a reference refers to.
     Deref(Box<Pat>),
+}
+
+/// Which floats a pattern matches, by digits.
+#[derive(Clone, Debug)]
+pub(crate) enum FloatBounds {
+    /// What is equal.
+    Equal(String),
+    /// From and to; the flag says whether the end is included.
+    Between(Option<String>, Option<(String, bool)>),
 }
 
 #[derive(Debug)]

@@ -26,12 +26,14 @@ pub(crate) enum Ty {
     Slice(Rc<Ty>),
     /// `&T`, `&mut T` (where the first is true).
     Ref(bool, Rc<Ty>),
-    /// A struct.
+    /// A struct, or an enum with data.
     Struct(Arc<StructDesc>),
     /// A generic struct whose arguments are not all known yet.
     Instance(Arc<GenericStruct>, Rc<[Generic]>),
     /// An enum without data.
     Enum(Arc<EnumDesc>),
+    /// Which variant a value of these is; the emitter's alone.
+    Tag(Arc<StructDesc>),
     /// A stencil's position.
     GridPos,
     /// A closure.
@@ -341,7 +343,7 @@ impl fmt::Display for Shown<'_> {
             Ty::Ref(mutable, target) => {
                 write!(f, "&{}{}", if *mutable { "mut " } else { "" }, show(target))
             }
-            Ty::Struct(s) => f.write_str(&s.name),
+            Ty::Struct(s) | Ty::Tag(s) => f.write_str(&s.name),
             Ty::Instance(of, args) => {
                 write!(f, "{}<", of.name)?;
                 for (i, arg) in args.iter().enumerate() {

@@ -14,7 +14,7 @@ pub use inventory;
 
 use super::{FunctionDef, Resolved};
 use crate::front::rust::describe::TypeDesc;
-use crate::front::rust::gpu_type::{GpuConst, GpuType};
+use crate::front::rust::gpu_type::{GpuConst, GpuValue};
 
 /// A `#[device] impl` block of the running program.
 pub struct DeviceImpl(fn(&mut Members));
@@ -105,8 +105,8 @@ impl Members {
     }
 
     /// Starts an `impl` block of `T`; `of_trait` is the trait's name, without its module.
-    pub fn block<T: GpuType>(&mut self, of_trait: Option<&str>) -> ImplBlock<'_> {
-        self.block_of(T::describe(), of_trait)
+    pub fn block<T: GpuValue>(&mut self, of_trait: Option<&str>) -> ImplBlock<'_> {
+        self.block_of(T::value_type(), of_trait)
     }
 
     /// Starts an `impl` block of a type.
@@ -191,8 +191,8 @@ impl ImplBlock<'_> {
     }
 
     /// A type.
-    pub fn ty<T: GpuType>(&mut self, name: &str) {
-        self.add(name, Resolved::Type(T::describe()));
+    pub fn ty<T: GpuValue>(&mut self, name: &str) {
+        self.add(name, Resolved::Type(T::value_type()));
     }
 
     /// What the trait has for a block without it.
