@@ -71,6 +71,7 @@ impl Content {
 }
 
 /// Bytes of what is named, without making it; nothing of a file.
+#[cfg(feature = "isa")]
 pub(crate) fn size_of_named(ty: Scalar, text: &str) -> Option<usize> {
     let extents = extents(made(text)?.1).ok()?;
     let size = |size: usize, extent: &usize| size.saturating_mul(*extent);
