@@ -305,7 +305,7 @@ pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     ///   cooperative launch have room.
     /// - `overlaps` has every pair of buffers in `args` that share bytes, and
     ///   [`Signature::check_overlaps`] has passed.
-    /// - The IR it was compiled from, if any, [is safe](perpetua_ir::verify::Verified::is_safe).
+    /// - The IR it was compiled from, if any, is safe (`perpetua_ir::verify::Verified::is_safe`).
     unsafe fn launch(
         &self,
         launch: &Launch<'_>,

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change goes in, in stages, with a time for each.
 
 mod lanes;
+mod pages;
 
 use crate::workspace::{EVERYTHING, cargo, shell};
 use crate::{dist, setup, tidy, toolchain, web};
@@ -47,7 +48,8 @@ enum Stage {
     DocTests,
     /// Documentation without broken links.
     Docs,
-    /// The crates as a registry takes them: versions, descriptions, licences.
+    /// The crates as a registry takes them: versions, descriptions, licences. By hand: `cargo package --workspace --no-verify --exclude
+    /// xtask`, which is never published and depends on what is not.
     Package,
     /// Facade and program without default features: the CPU alone; the IR with each renderer alone.
     Minimal,
@@ -152,8 +154,11 @@ impl Stage {
             Stage::DocTests => {
                 return counted(cmd!(shell, "{cargo} test {EVERYTHING...} --no-fail-fast --doc"));
             }
-            Stage::Docs => cmd!(shell, "{cargo} doc --workspace --all-features --no-deps --quiet")
-                .env("RUSTDOCFLAGS", "-D warnings"),
+            Stage::Docs => {
+                pages::facade(shell)?;
+                cmd!(shell, "{cargo} doc --workspace --all-features --no-deps --quiet")
+                    .env("RUSTDOCFLAGS", "-D warnings")
+            }
             Stage::Minimal => return minimal(shell),
             Stage::Apple => facade(shell, toolchain::APPLE)?,
             Stage::Windows => facade(shell, toolchain::WINDOWS)?,

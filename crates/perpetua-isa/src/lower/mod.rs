@@ -48,7 +48,7 @@ pub struct Options {
     /// Whether the grid is launched in parts. Then the kernel has six parameters more, of `u32`: the numbers of the launch's first block
     /// along x, y and z, and the blocks of the whole grid.
     pub in_parts: bool,
-    /// Whether the device has ordered atomics ([`Capability::DeviceOrdering`](perpetua_ir::back::Capability)), which pools use where they exist.
+    /// Whether the device has ordered atomics (`Capability::DeviceOrdering`), which pools use where they exist.
     pub is_ordered: bool,
 }
 

@@ -92,7 +92,7 @@ impl GemmKernel {
 
     /// A block of 256 lanes computes 128 x 128 elements, of large products 128 x 256, by tensor cores, which multiply
     /// [`Element::F16`] (unless [`GemmKernel::with_element`] says otherwise) or [`Element::Bf16`]; [`Element::F32`] they do not, and a
-    /// launch says so. Needs a device with [`Capability::Matrices`](perpetua_ir::back::Capability::Matrices).
+    /// launch says so. Needs a device with `Capability::Matrices`.
     ///
     /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
     /// bytes at a time. Tensor cores do not round every sum as `f32` does: an element is off by at most about

@@ -14,7 +14,7 @@
 //!
 //! Of two elements in a word the first is in the low half. All lanes of the block come to each of these functions, as to
 //! [`sync_threads`](super::barrier::sync_threads), and the kernel fixes a block size that is a multiple of 32. Devices without tensor
-//! cores of this kind refuse the kernel by [`Capability::Matrices`](perpetua_ir::back::Capability::Matrices).
+//! cores of this kind refuse the kernel by `Capability::Matrices`.
 //!
 //! ```
 //! use perpetua::device::{BackendKind, Device};
