@@ -10,7 +10,7 @@ use crate::say::file as file_name;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Buffers and parameters keep their names. What a program has no instruction for (structs, `bool` parameters) is named.\n\n\
+    after_help = "Buffers and parameters keep their names. Structs become a value for each field. What a program has no instruction for (printing, panics, buffers of `bool`) is named.\n\n\
         Examples:\n  \
         perpetua isa capture saxpy.rs\n  \
         perpetua isa capture sum.rs 'sum::<f32, 256>' --out sum.pisa"
