@@ -53,11 +53,11 @@ fn eventually(what: &str, done: impl Fn() -> bool) {
 
 #[test]
 fn nothing_moves_while_all_stand_still() {
-    let (host, engine, group) = engine(2, 1);
+    let (host, engine, group) = engine(2, 2);
     let [sender, other] = [ActorId(0), ActorId(1)];
-    // One that has sent two to the host, which has room for one.
+    // One that has sent three to the host, which has room for two.
     let out = packet(sender, ActorId::HOST);
-    assert!(host.outputs(sender).push(&out, 1));
+    (0..2).for_each(|_| assert!(host.outputs(sender).push(&out, 2)));
     Engine::restore(
         &engine,
         &group,
@@ -69,7 +69,7 @@ fn nothing_moves_while_all_stand_still() {
         let frozen = engine.freeze().unwrap();
         assert_eq!(frozen.image(sender).unwrap().unsent, [out]);
         // There is room from now on, and its patience is over: but the checkpoint has what is unsent.
-        drop(host.outputs(sender).poll(None));
+        (0..2).for_each(|_| drop(host.outputs(sender).poll(None)));
         engine.resume(sender);
         engine.give_up(sender);
         assert_eq!(host.outputs(sender).len(), 0);
@@ -89,7 +89,7 @@ fn nothing_moves_while_all_stand_still() {
 
 #[test]
 fn what_goes_into_a_ring_meanwhile_is_in_the_checkpoint() {
-    let (_host, engine, group) = engine(1, usize::MAX);
+    let (_host, engine, group) = engine(1, 1 << 24);
     let actor = group.first;
     let deployed = engine.shared.find(actor).unwrap();
     engine.revive(actor, ActorState::Active);
@@ -119,16 +119,16 @@ fn what_goes_into_a_ring_meanwhile_is_in_the_checkpoint() {
 
 #[test]
 fn what_comes_back_from_a_full_mailbox_waits_with_its_sender() {
-    let (host, engine, _group) = engine(2, 1);
+    let (host, engine, _group) = engine(2, 2);
     let [sender, other] = [ActorId(0), ActorId(1)];
     let deployed = engine.shared.find(other).unwrap();
     let [from, to] = [&deployed.cells[0], &deployed.cells[1]];
-    for _ in 0..3 {
+    for _ in 0..4 {
         engine.shared.bring_back(&deployed, to, &packet(sender, other));
     }
     assert!(from.is_stalled());
     assert_eq!(lock(&from.unsent).to_vec().len(), 2);
-    assert_eq!(to.metrics(Default::default()).queue_depth, 1);
+    assert_eq!(to.metrics(Default::default()).queue_depth, 2);
     // One that is gone has nobody who would send it again.
     drop(engine.remove(sender));
     engine.shared.bring_back(&deployed, to, &packet(sender, other));
