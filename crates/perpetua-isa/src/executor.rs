@@ -216,7 +216,7 @@ impl Executor {
             is_ordered: info.capabilities.contains(&Capability::DeviceOrdering),
         };
         let kernel = lower(&verified, options)?;
-        let straight = (!has_loops).then_some(verified.size as u64);
+        let straight = (!has_loops).then(|| verified.cost());
         let shared = kernel.kernel().shared_bytes();
         let compiled = Compiled {
             kernel: Arc::new(self.device.compile_ir(&kernel)?),

@@ -15,6 +15,7 @@
 pub mod binary;
 pub mod builder;
 mod capture;
+mod cost;
 mod declaration;
 mod diagnostic;
 mod error;

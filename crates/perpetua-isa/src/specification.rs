@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use perpetua_ir::ir::Scalar;
+use perpetua_ir::ops::Domain;
 use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 
+use crate::cost;
 use crate::executor::{Limits, MAX_BLOCKS, MAX_CONSTANTS, MAX_CONSTANTS_READ};
 use crate::instruction::{PRESET, Special};
 use crate::lower::MAX_LANES;
@@ -87,11 +89,13 @@ is to write a register that is read later without the guard, write the register 
 column, the text underlined; errors of the verifier name the file's line and the instruction.
 
 At run time the faults in the table end the lane, and the launch fails with an error that names the file's line, block and lane. Untrusted programs
-(`Executor::untrusted`) fault, too, where their budget of instructions is spent. On GPUs, where a driver ends what runs too long, their grids are launched in
-parts of as many lanes as run at once where they have loops: the first part with a fault is the last that runs, and a block that waits for one of
-another part waits for nothing. Where they have none, the instructions of all lanes together are limited, to 2^20 for each lane that runs at once.
+(`Executor::untrusted`) fault, too, where their budget of instructions is spent: each turn of a loop takes from it what its instructions weigh, by the table's last column: a function as
+many as it comes to, `group_` as many as in a block of 1,024 lanes, an atomic instruction as if all lanes of a subgroup changed the same element. On GPUs, where a driver ends what runs too long, their grids are launched in
+parts of at most as many lanes as run at once where they have loops: the first part with a fault is the last that runs, and a block that waits for one of
+another part waits for nothing. Where they have none, what the instructions of all lanes together weigh is limited, to 2^20 for each lane that runs at once.
 
-A budget is a lane's own: how long a launch may take is the budget times its lanes. What bounds the time of an untrusted program is its process: a job of `serve`
+A budget is a lane's own: how long a grid may take is the budget times its lanes. It counts instructions, not time: one that waits for memory, or for atomics of all other lanes, takes
+longer than one that does not. What bounds the time of an untrusted program is its process: a job of `serve`
 has `--seconds`, and `perpetua isa run --untrusted` a minute, or what `--time-limit` says; both end the process. Nothing bounds the time of a trusted program or a
 `#[kernel]` but the driver's watchdog, where there is one: a loop that waits for what another lane stores waits for ever if that lane has ended with a fault. Let
 lanes that depend on one another meet at `bar`, which a lane with a fault still comes to; `--time-limit` of `perpetua run` and `perpetua isa run` ends what hangs.
@@ -152,10 +156,12 @@ const TABLE: &str = "\
 
 Operands: `d` is written, `a`, `b`, `c` are read, `p` is a predicate, `m[i]` an element of a memory, `r…` the first of several registers, `n` a
 constant number. They have the instruction's type; `d: u32` has this one whatever that is, and `d: unsigned` the unsigned integer of its width. Without types,
-the instruction is written without one. The last column has the faults at run time.
+the instruction is written without one. The last columns have the faults at run time, and what the instruction weighs in the budget of an untrusted
+program: at types of up to 32 bits, and behind the stroke at those of 64 bits, for each element of `copy` and `fill` and each operation of `reduce_` and `tile_mma`; half floats weigh
+three more.
 
-| instruction | operands | types | meaning | faults |
-|---|---|---|---|---|
+| instruction | operands | types | meaning | faults | weighs |
+|---|---|---|---|---|---|
 ";
 
 fn opcodes(text: &mut String) -> std::fmt::Result {
@@ -173,13 +179,32 @@ fn opcodes(text: &mut String) -> std::fmt::Result {
         };
         writeln!(
             text,
-            "| {names} | {} | {types} | {} | {} |",
+            "| {names} | {} | {types} | {} | {} | {} |",
             operands(row),
             row.doc.replace('|', "\\|"),
-            row.faults().join("; ")
+            row.faults().join("; "),
+            weight(row)
         )?;
     }
     Ok(())
+}
+
+fn weight(row: &Row) -> String {
+    let domain = row.types.unwrap_or(Domain::Int);
+    let pair = |all: [Scalar; 2]| {
+        let [narrow, wide] = all.map(|ty| cost::of(row.meaning, ty));
+        let text = match narrow == wide {
+            true => narrow.to_string(),
+            false => format!("{narrow} / {wide}"),
+        };
+        domain.contains(all[0]).then_some(text)
+    };
+    let integers = pair([Scalar::I32, Scalar::I64]).or_else(|| pair([Scalar::U32, Scalar::U64]));
+    match (pair([Scalar::F32, Scalar::F64]), integers) {
+        (Some(floats), Some(integers)) if floats != integers => format!("{floats}; integers {integers}"),
+        (Some(weight), _) | (None, Some(weight)) => weight,
+        (None, None) => cost::of(row.meaning, Scalar::Bool).to_string(),
+    }
 }
 
 fn operands(row: &Row) -> String {

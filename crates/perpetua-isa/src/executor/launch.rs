@@ -1,11 +1,12 @@
 //! Launches: programs with their buffers and arguments, one by one, several at once, on streams and as graphs.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use perpetua_device::{DynBuffer, Graph, Kernel, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::ir::Type;
 
-use super::parts::Room;
+use super::parts::{Pace, Room};
 use super::{Arguments, Compiled, Executor, Registers};
 use crate::error::{Error, Result};
 use crate::program::{MemoryKind, Program};
@@ -53,12 +54,19 @@ impl Prepared {
         let own = args.len();
         let grid = self.config.grid;
         let mut is_first = true;
-        for (first, size) in room.parts(&self.config) {
+        let mut pace = Pace::new(&room, &self.config);
+        let mut parts = room.parts(&self.config);
+        let mut halves = Vec::new();
+        while let Some((first, size)) = halves.pop().or_else(|| parts.next()) {
+            let waits = waits && size != grid;
+            if waits && let Some([one, other]) = pace.halves((first, size), self.config.cluster) {
+                halves.extend([other, one]);
+                continue;
+            }
             args.truncate(own);
             for extents in [first, grid] {
                 args.extend(extents.to_array().map(KernelArg::from));
             }
-            let waits = waits && size != grid;
             if waits && std::mem::take(&mut is_first) {
                 // What ran before has faults of its own.
                 stream.synchronize()?;
@@ -67,11 +75,13 @@ impl Prepared {
                 grid: size,
                 ..self.config
             };
+            let begun = Instant::now();
             stream.launch(self.kernel.as_ref(), part, &args)?;
             if waits {
                 stream
                     .synchronize()
                     .map_err(|error| in_grid(error, first.to_array()))?;
+                pace.took(size.count(), begun.elapsed());
             }
         }
         Ok(())

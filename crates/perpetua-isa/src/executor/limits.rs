@@ -32,7 +32,7 @@ pub(crate) const MAX_CONSTANTS_READ: usize = 2048;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many instructions a lane may run in loops, about.
+    /// How many instructions a lane may run in loops, about: by their weights in the specification's table.
     pub instructions: u32,
     /// How many bytes all buffers and pools of the executor may have.
     pub memory: usize,

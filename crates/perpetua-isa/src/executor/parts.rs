@@ -2,6 +2,8 @@
 //! them are launched as many at a time as the device runs at once, so that what the watchdog sees is one budget, whatever the grid. What has
 //! no loops ends by itself: there the lanes are bounded.
 
+use std::time::Duration;
+
 use perpetua_device::{DeviceInfo, Dim3, LaunchConfig};
 
 use crate::error::{Error, Result};
@@ -15,6 +17,52 @@ const UNKNOWN: u64 = 1 << 16;
 
 /// Most instructions for each lane that runs at once, in a launch of a program without loops.
 const STRAIGHT: u64 = 1 << 20;
+
+/// A part that took longer makes the next ones smaller: far from the two seconds after which watchdogs end launches.
+const LONG: Duration = Duration::from_millis(250);
+/// One that took less makes them larger.
+const SHORT: Duration = Duration::from_millis(25);
+
+/// How many blocks the next part may have, by how long those before it took: lanes that wait for one another's atomics, or for memory, take longer
+/// the more of them run.
+pub(super) struct Pace {
+    blocks: u64,
+}
+
+impl Pace {
+    /// The first part is a small one: nobody knows yet how long it takes.
+    pub(super) fn new(room: &Room, config: &LaunchConfig) -> Pace {
+        Pace {
+            blocks: (room.blocks(config) / 8).max(1),
+        }
+    }
+
+    /// Two parts in the place of one that may take too long; clusters stay whole.
+    pub(super) fn halves(&self, (first, size): (Dim3, Dim3), cluster: Dim3) -> Option<[(Dim3, Dim3); 2]> {
+        if size.count() <= self.blocks {
+            return None;
+        }
+        let (first, size) = (first.to_array(), size.to_array());
+        let cluster = cluster.to_array().map(|n| n.max(1));
+        let clusters = |axis: &usize| size[*axis] / cluster[*axis];
+        let axis = (0..3).max_by_key(clusters).filter(|axis| clusters(axis) > 1)?;
+        let here = clusters(&axis) / 2 * cluster[axis];
+        let (mut behind, mut one, mut other) = (first, size, size);
+        behind[axis] += here;
+        one[axis] = here;
+        other[axis] -= here;
+        Some([(first.into(), one.into()), (behind.into(), other.into())])
+    }
+
+    /// A part of so many blocks has taken so long.
+    pub(super) fn took(&mut self, blocks: u64, time: Duration) {
+        if time > LONG {
+            self.blocks = (blocks / 2).max(1);
+        } else if time < SHORT {
+            self.blocks = self.blocks.saturating_mul(2);
+        }
+    }
+}
 
 /// What runs at once on a device, of one program.
 #[derive(Clone, Copy)]
@@ -166,6 +214,45 @@ mod tests {
             ..LaunchConfig::new([7, 5, 3], 64)
         };
         assert_eq!(room(64).parts(&together).count(), 1);
+    }
+
+    #[test]
+    fn parts_are_as_large_as_their_time_allows() {
+        let config = LaunchConfig {
+            cluster: (2, 1, 1).into(),
+            ..LaunchConfig::new([14, 5, 3], 64)
+        };
+        // How long a block takes, and how large the parts become in the end.
+        for (each, most) in [
+            (Duration::from_micros(1), 210),
+            (Duration::from_millis(10), 25),
+            (Duration::from_secs(10), 2),
+        ] {
+            let mut pace = Pace::new(&room(64 * 1000), &config);
+            let (mut seen, mut last) = (0, 0);
+            for _ in 0..4 {
+                let mut rest = vec![(Dim3::new(0, 0, 0), config.grid)];
+                let mut blocks = HashSet::new();
+                while let Some(part) = rest.pop() {
+                    if let Some([one, other]) = pace.halves(part, config.cluster) {
+                        rest.extend([other, one]);
+                        continue;
+                    }
+                    let (first, size) = part;
+                    assert_eq!((first.x % 2, size.x % 2), (0, 0), "{size}");
+                    for i in 0..size.count() {
+                        let [x, y, z] = size.position(i);
+                        assert!(blocks.insert((first.x + x, first.y + y, first.z + z)));
+                    }
+                    last = size.count();
+                    seen += last;
+                    pace.took(last, each * u32::try_from(last).expect("few"));
+                }
+                assert_eq!(blocks.len() as u64, config.grid.count());
+            }
+            assert_eq!(seen, 4 * config.grid.count());
+            assert!(last <= most && last * 4 >= most, "{each:?}: {last}");
+        }
     }
 
     #[test]

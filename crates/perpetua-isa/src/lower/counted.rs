@@ -13,7 +13,7 @@ use super::emitter::written_by;
 use super::structure::Node;
 use crate::instruction::{Guard, Instruction, Operand};
 use crate::opcode::Meaning;
-use crate::verify::{Block, Exit, Flow, predicate_slot, size};
+use crate::verify::{Block, Exit, Flow, predicate_slot};
 
 /// Most turns of a loop that are counted.
 const MOST_TURNS: u32 = 1024;
@@ -42,10 +42,9 @@ pub(super) fn cost(flow: &Flow, nodes: &[Node], counted: &Counted) -> u32 {
     each.fold(0, u32::saturating_add)
 }
 
-/// What going through a block costs: tiles and runs of registers are many instructions.
+/// What going through a block costs.
 pub(super) fn block_cost(block: &Block) -> u32 {
-    let sizes = block.code.iter().map(size).fold(1, u64::saturating_add);
-    u32::try_from(sizes).unwrap_or(u32::MAX)
+    u32::try_from(block.cost()).unwrap_or(u32::MAX)
 }
 
 // `before`: the block that lanes come from.

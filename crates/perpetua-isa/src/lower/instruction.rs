@@ -5,6 +5,7 @@ use perpetua_ir::ops::{BinaryOp, DeviceOp, TernaryOp};
 
 use super::emitter::{Emitter, Result, written_by};
 use super::{reduce, values};
+use crate::cost::ELEMENT;
 use crate::instruction::{Guard, Instruction, Operand};
 use crate::opcode::{Meaning, Slot, Space};
 use crate::verify::{Holds, State, Where, predicate_slot};
@@ -250,7 +251,7 @@ impl Emitter<'_> {
         let zero = self.k.u32(0);
         self.k.store(Place::local(next), zero)?;
         let body = self.inner(|emitter| {
-            emitter.charge(1, false)?;
+            emitter.charge(ELEMENT, false)?;
             let i = emitter.k.load(Place::local(next))?;
             let done = emitter.k.binary(BinaryOp::Ge, i, count)?;
             emitter.k.if_(done, |k| {

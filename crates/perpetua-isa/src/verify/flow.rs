@@ -8,6 +8,7 @@ use super::accesses::{Access, accesses};
 use super::expand::{Action, Step, size};
 use super::state::{Halves, Holds, REGISTER_SLOTS, State, Write, slot};
 use super::{Where, Wrong};
+use crate::cost::cost;
 use crate::fault::Fault;
 use crate::instruction::{Guard, Index, Instruction, Operand, PRESET};
 use crate::program::Program;
@@ -73,6 +74,13 @@ impl Flow {
             }
         }
         last
+    }
+}
+
+impl Block {
+    /// What going through it weighs in a budget.
+    pub(crate) fn cost(&self) -> u64 {
+        self.code.iter().map(cost).fold(1, u64::saturating_add)
     }
 }
 

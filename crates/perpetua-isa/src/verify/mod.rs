@@ -21,7 +21,6 @@ use crate::text::instruction_text;
 
 pub use crate::declaration::{MAX_DECLARATIONS, MAX_INSTRUCTIONS};
 pub(crate) use accesses::{Access, accesses};
-pub(crate) use expand::size;
 pub(crate) use flow::{Block, Exit, Flow, Goal, index_type};
 pub(crate) use state::{Holds, REGISTER_SLOTS, State, predicate_slot, slot};
 
@@ -41,6 +40,12 @@ impl Verified {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// What a lane's way through all of its code weighs in a budget.
+    pub(crate) fn cost(&self) -> u64 {
+        let blocks = self.flow.blocks.iter().map(flow::Block::cost);
+        blocks.fold(0, u64::saturating_add)
     }
 
     /// Whether a lane may run more than its code once: there are loops, its own or an instruction's.
