@@ -399,6 +399,18 @@ fn the_bench_has_a_line_for_each_figure() {
         assert!(text.contains(name), "{name}: {text}");
     }
     folder.fails("bench --backend cpu --seconds=-1", "--seconds -1");
+    // Sizes of one's own, where there is a device beside the CPU.
+    if cfg!(feature = "wgpu") {
+        let text = folder.prints("bench --backend wgpu --elements 1024 --seconds 0.001 --sizes 333,555");
+        for operation in ["element-wise", "reduction", "matrix product"] {
+            let rows = text.lines().filter(|line| line.starts_with(operation));
+            let sizes: Vec<&str> = rows
+                .filter_map(|line| line[operation.len()..].split_whitespace().next())
+                .collect();
+            assert_eq!(sizes, ["333", "555"], "{operation}: {text}");
+        }
+    }
+    folder.fails("bench --backend cpu --sizes 0", "0 is not in 1..");
 }
 
 /// Whoever reads what is printed may have enough of it before the files are written, which were asked for all the same.

@@ -5,6 +5,20 @@ pub(crate) fn include(name: &str) -> Option<&'static str> {
     (name == "atlas").then_some(include_str!("../programs/atlas.pasm"))
 }
 
+/// The library's program that is an instruction of hologram's, by its name in any case.
+pub(crate) fn program(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        // Of groups of one channel with one element each, a row is a channel's.
+        "layernorm" | "groupnorm" => "atlas_group_norm_f32",
+        "batchnorm" => "atlas_batch_norm_f32",
+        "conv2d" => "atlas_conv2d_f32",
+        "nearestupsample2d" => "atlas_nearest_upsample2d_f32",
+        "gemm" => "atlas_gemm_f32",
+        "parallelreduce" => "atlas_reduce_add_f32",
+        _ => return None,
+    })
+}
+
 /// What stands here for an instruction of hologram's that is none of ours, by its name in any case.
 pub(crate) fn hint(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {

@@ -198,7 +198,7 @@ impl Meaning {
     }
 }
 
-/// Functions made of several operators, for floats of up to 32 bits.
+/// Functions of floats, made of several operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// `max(x, 0)`.

@@ -199,25 +199,24 @@ fn histogram() {
 #[test]
 fn scan() {
     for executor in executors() {
-        let x: Vec<u32> = (0..700).map(|i| i * 7 % 13).collect();
-        let y = executor.allocate_buffer(4 * 700).unwrap();
-        let program = bind(program!("scan"), &[("x", upload(&executor, &x)), ("y", y)]);
-        run(
-            &executor,
-            &program,
-            LaunchConfig::linear(700, 256),
-            &Arguments::new(),
-        );
-        let expected: Vec<u32> = x
-            .chunks(256)
-            .flat_map(|x| {
-                x.iter().scan(0, |sum, x| {
-                    *sum += x;
-                    Some(*sum)
-                })
-            })
-            .collect();
-        assert_eq!(executor.read_buffer::<u32>(y, 0, 700).unwrap(), expected);
+        // Parts that end in the middle of 256, and blocks that have nothing to do.
+        for (len, blocks) in [(1, 1), (256, 2), (700, 1), (5000, 3)] {
+            let x: Vec<u32> = (0..len).map(|i| i * 7 % 13).collect();
+            let y = executor.allocate_buffer(4 * x.len()).unwrap();
+            let program = bind(program!("scan"), &[("x", upload(&executor, &x)), ("y", y)]);
+            run(
+                &executor,
+                &program,
+                LaunchConfig::new(blocks, 256),
+                &Arguments::new(),
+            );
+            let sums = x.iter().scan(0, |sum, x| {
+                *sum += x;
+                Some(*sum)
+            });
+            let expected: Vec<u32> = sums.collect();
+            assert_eq!(executor.read_buffer::<u32>(y, 0, x.len()).unwrap(), expected);
+        }
     }
 }
 
@@ -307,13 +306,20 @@ fn mandelbrot() {
 #[test]
 fn sort() {
     for executor in executors() {
-        let x: Vec<i32> = numbers(1300, 12).into_iter().map(|x| (x * 1e6) as i32).collect();
-        let handle = upload(&executor, &x);
-        let program = bind(program!("sort"), &[("x", handle)]);
-        run(&executor, &program, LaunchConfig::new(3, 256), &Arguments::new());
-        let mut expected = x.clone();
-        expected.chunks_mut(512).for_each(<[i32]>::sort);
-        assert_eq!(executor.read_buffer::<i32>(handle, 0, 1300).unwrap(), expected);
+        for (len, blocks) in [(1, 1), (2, 1), (511, 2), (1300, 1), (4097, 3)] {
+            let x: Vec<i32> = numbers(len, 12).into_iter().map(|x| (x * 1e6) as i32).collect();
+            let handle = upload(&executor, &x);
+            let program = bind(program!("sort"), &[("x", handle)]);
+            run(
+                &executor,
+                &program,
+                LaunchConfig::new(blocks, 256),
+                &Arguments::new(),
+            );
+            let mut expected = x;
+            expected.sort_unstable();
+            assert_eq!(executor.read_buffer::<i32>(handle, 0, len).unwrap(), expected);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::verify::verify;
 
 pub use self::value::{
     At, Bits, Count, Element, Float, Int, Label, Memory, Number, Place, Predicate, Register, Run,
-    SignedNumber, Single, Value, block_dim, block_idx, global_id, grid_dim, special, thread_idx,
+    SignedNumber, Value, block_dim, block_idx, global_id, grid_dim, special, thread_idx,
 };
 
 /// Builds one program.

@@ -1,7 +1,7 @@
 //! The builder's methods for operators: one a row of the table, under the row's name.
 
 use super::ProgramBuilder;
-use super::value::{Bits, Element, Float, Int, Number, Register, SignedNumber, Single, Value};
+use super::value::{Bits, Element, Float, Int, Number, Register, SignedNumber, Value};
 
 macro_rules! operators {
     ($($bound:ident: $($name:ident($($operand:ident),*))*;)*) => {
@@ -27,7 +27,7 @@ operators! {
         copysign(a, b) fma(a, b, c)
         exp(a) exp2(a) exp_m1(a) ln(a) ln_1p(a) log2(a) log10(a) sin(a) cos(a) tan(a) asin(a) acos(a) atan(a) sinh(a) cosh(a)
         tanh(a) asinh(a) acosh(a) atanh(a) cbrt(a) pow(a, b) atan2(a, b) hypot(a, b);
-    Single: relu(a) sigmoid(a) silu(a) gelu(a) softplus(a) softsign(a) elu(a) hard_sigmoid(a);
+    Float: relu(a) sigmoid(a) silu(a) gelu(a) softplus(a) softsign(a) elu(a) hard_sigmoid(a);
     Int: reverse_bits(a) swap_bytes(a) mul_high(a, b) saturating_add(a, b) saturating_sub(a, b);
     Number: add(a, b) sub(a, b) mul(a, b) div(a, b) rem(a, b) min(a, b) max(a, b) mad(a, b, c) clamp(a, b, c)
         group_add(a) group_mul(a) group_min(a) group_max(a);
@@ -144,7 +144,6 @@ mod tests {
             let expected = match row.types {
                 Some(Domain::Int) => "Int",
                 Some(Domain::Float) => "Float",
-                Some(Domain::Single) => "Single",
                 Some(Domain::Number) => "Number",
                 Some(Domain::SignedNumber) => "SignedNumber",
                 Some(Domain::Bits) => "Bits",

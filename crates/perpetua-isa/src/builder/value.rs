@@ -39,8 +39,6 @@ classes! {
     SignedNumber: i8 i16 i32 i64 f16 bf16 f32 f64;
     /// Floats.
     Float: f16 bf16 f32 f64;
-    /// Floats of up to 32 bits.
-    Single: f16 bf16 f32;
     /// What counts: the types of lengths and of what the launch supplies.
     Count: u32 u64;
 }

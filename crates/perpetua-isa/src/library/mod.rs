@@ -12,7 +12,7 @@ use perpetua_ir::nearest::nearest;
 use perpetua_ir::ops::TernaryOp;
 
 use crate::error::{Error, Result};
-use crate::hologram::hint;
+use crate::hologram::{hint, program};
 use crate::opcode::{Meaning, Opcode, Slot, Ty};
 use crate::program::Program;
 use crate::text::{Assembler, scalar};
@@ -31,7 +31,7 @@ pub struct Family {
 enum Text {
     // The opcode in each lane: element `i` of `out` from element `i` of `a`, `b` and `c`.
     Elementwise(Opcode),
-    // A text in which `{name}` and `{type}` are replaced.
+    // A text in which `{name}` and `{type}` are replaced: by bytes where the program has its name alone.
     Written(&'static str),
 }
 
@@ -43,7 +43,7 @@ pub fn families() -> &'static [Family] {
 /// The library's program of this name, such as `atlas_add_f32` or `saxpy`.
 ///
 /// Element-wise programs read buffers `a`, `b` and `c`, as many as the operator takes, and write all elements of the buffer `out`, a
-/// lane each; launch at least as many lanes.
+/// lane each; launch at least as many lanes. hologram's instructions that are programs here are found by their own names, too (`Gemm`, `LayerNorm`).
 ///
 /// ```
 /// use perpetua_isa::{LaunchConfig, library, new_executor};
@@ -66,6 +66,7 @@ pub fn families() -> &'static [Family] {
 /// # Errors
 /// [`Error::NoProgram`].
 pub fn library(name: &str) -> Result<Program> {
+    let name = program(name).unwrap_or(name);
     let typed = || {
         let (stem, ty) = name.rsplit_once('_')?;
         let (family, ty) = (LIBRARY.family(stem)?, scalar(ty)?);
@@ -80,7 +81,7 @@ pub fn library(name: &str) -> Result<Program> {
         (Text::Elementwise(opcode), Some(ty)) => elementwise(name, *opcode, ty),
         (Text::Written(text), ty) => {
             let text = text.replace("{name}", name);
-            text.replace("{type}", ty.map_or("", Scalar::name))
+            text.replace("{type}", ty.unwrap_or(Scalar::U8).name())
         }
         (Text::Elementwise(_), None) => return Err(missing(name)),
     };

@@ -23,16 +23,6 @@ const COPY: &str = "\
     stg.{type} out[r255], r0
 ";
 
-const COPY_BYTES: &str = "\
-.program {name}
-.buffer a: u8 read
-.buffer out: u8 readwrite
-    setge.u64 p0, r255, len(out)
-@p0 exit
-    ldg.u8 r0, a[r255]
-    stg.u8 out[r255], r0
-";
-
 const FILL: &str = "\
 .program {name}
 .buffer out: {type} readwrite
@@ -55,7 +45,7 @@ pub(super) fn families() -> Vec<Family> {
             "atlas_memcpy",
             &[],
             "`out = a`, of bytes; of other types `atlas_copy`.",
-            COPY_BYTES,
+            COPY,
         ),
         written("atlas_copy", &numbers, "`out = a`.", COPY),
         written(
@@ -115,7 +105,7 @@ pub(super) fn families() -> Vec<Family> {
         ),
         (
             "scan",
-            "`y` = running sums of `x`, of each 256 by themselves.",
+            "`y` = running sums of `x`; a block does all.",
             example!("scan"),
         ),
         (
@@ -128,11 +118,7 @@ pub(super) fn families() -> Vec<Family> {
             "How many steps each point of the plane stays near zero.",
             example!("mandelbrot"),
         ),
-        (
-            "sort",
-            "Sorts each 512 numbers in place, by themselves.",
-            example!("sort"),
-        ),
+        ("sort", "Sorts `x` in place; a block does all.", example!("sort")),
     ];
     families.extend(examples.map(|(name, doc, text)| written(name, &[], doc, text)));
     families

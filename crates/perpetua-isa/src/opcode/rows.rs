@@ -180,7 +180,7 @@ fn operators() -> Vec<Row> {
     for (name, formula, which) in Activation::ALL {
         rows.push(row(
             name,
-            Some(Domain::Single),
+            Some(Domain::Float),
             &[WRITE, READ],
             Meaning::Activation(which),
             &format!("{formula}."),
