@@ -1,8 +1,8 @@
-//! Instructions of memory, atomics, reductions and tiles: each of the table's rows at each type that it takes, over edge values, against the
-//! operators that it is made of.
+//! Instructions of memory, atomics and tiles: each of the table's rows at each type that it takes, over edge values, against the operators
+//! that it is made of. `combining` has the reductions.
 
 use perpetua_device::conformance::rows;
-use perpetua_ir::ir::{AtomicOp, ReduceOp, Scalar};
+use perpetua_ir::ir::{AtomicOp, Scalar};
 use perpetua_ir::ops::{BinaryOp, Domain, TernaryOp, eval};
 use perpetua_isa::{Executor, LaunchConfig, Meaning, Opcode, Program, Space};
 
@@ -10,7 +10,7 @@ use super::common::{bind, computes_exactly, executors, missing, upload};
 use super::{bytes, is_nan};
 
 /// Lanes of a block: odd, as is what is left at some levels of a reduction's tree.
-const LANES: usize = 9;
+pub(super) const LANES: usize = 9;
 
 /// Whether its cells are here.
 pub(super) fn has(opcode: Opcode) -> bool {
@@ -45,7 +45,7 @@ fn types(opcode: Opcode) -> impl Iterator<Item = Scalar> {
 }
 
 /// A type's rows of one kind: `None` where it has none.
-fn opcodes<T>(ty: Scalar, of: impl Fn(Meaning) -> Option<T>) -> Option<Vec<(Opcode, T)>> {
+pub(super) fn opcodes<T>(ty: Scalar, of: impl Fn(Meaning) -> Option<T>) -> Option<Vec<(Opcode, T)>> {
     let mut found = Vec::new();
     for opcode in Opcode::all().filter(|opcode| has(*opcode)) {
         if let Some(what) = of(opcode.meaning())
@@ -58,10 +58,10 @@ fn opcodes<T>(ty: Scalar, of: impl Fn(Meaning) -> Option<T>) -> Option<Vec<(Opco
 }
 
 /// A buffer: its name, its type, and what it holds, before a run and after it.
-struct Column(&'static str, Scalar, Vec<u64>);
+pub(super) struct Column(pub(super) &'static str, pub(super) Scalar, pub(super) Vec<u64>);
 
 /// Runs a program; whether the device has what it needs.
-fn run(executor: &Executor, text: &str, config: LaunchConfig, columns: &mut [Column]) -> bool {
+pub(super) fn run(executor: &Executor, text: &str, config: LaunchConfig, columns: &mut [Column]) -> bool {
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
     let lacks = missing(executor, &program);
     let mut handles = Vec::new();
@@ -99,14 +99,14 @@ fn run(executor: &Executor, text: &str, config: LaunchConfig, columns: &mut [Col
 }
 
 /// What an instruction must give.
-struct Expected<'a> {
-    executor: &'a Executor,
-    opcode: Opcode,
-    ty: Scalar,
+pub(super) struct Expected<'a> {
+    pub(super) executor: &'a Executor,
+    pub(super) opcode: Opcode,
+    pub(super) ty: Scalar,
 }
 
 impl Expected<'_> {
-    fn is(&self, found: u64, expected: u64) -> bool {
+    pub(super) fn is(&self, found: u64, expected: u64) -> bool {
         let ty = self.ty;
         if found == expected || is_nan(ty, found) && is_nan(ty, expected) {
             return true;
@@ -126,7 +126,7 @@ impl Expected<'_> {
                 || x.abs() > 1e37 && y.abs() > 1e37 && x.signum() == y.signum())
     }
 
-    fn check(&self, found: u64, expected: u64, of: &[u64]) {
+    pub(super) fn check(&self, found: u64, expected: u64, of: &[u64]) {
         assert!(
             self.is(found, expected),
             "{:?}.{} of {of:#x?} gives {found:#x}, not {expected:#x}, on {:?}",
@@ -137,22 +137,22 @@ impl Expected<'_> {
     }
 }
 
-fn combine(op: BinaryOp, ty: Scalar, a: u64, b: u64) -> u64 {
+pub(super) fn combine(op: BinaryOp, ty: Scalar, a: u64, b: u64) -> u64 {
     eval::eval_binary(op, ty, a, b).expect("no division")
 }
 
-fn number(ty: Scalar, value: i64) -> u64 {
+pub(super) fn number(ty: Scalar, value: i64) -> u64 {
     eval::eval_cast(Scalar::I64, ty, value as u64)
 }
 
 /// Pairs of edge values, as many as fill blocks and words.
-fn pairs(ty: Scalar) -> Vec<Vec<u64>> {
+pub(super) fn pairs(ty: Scalar) -> Vec<Vec<u64>> {
     let mut rows = rows(&[ty, ty]);
     rows.truncate(rows.len() / (4 * LANES) * (4 * LANES));
     rows
 }
 
-fn each_type(check: impl Fn(&Executor, Scalar)) {
+pub(super) fn each_type(check: impl Fn(&Executor, Scalar)) {
     for executor in executors() {
         for ty in Scalar::ALL.into_iter().filter(|ty| *ty != Scalar::Bool) {
             check(&executor, ty);
@@ -161,7 +161,7 @@ fn each_type(check: impl Fn(&Executor, Scalar)) {
 }
 
 // The lane's number in the grid, in r1.
-const NUMBER: &str = " mad.u32 r1, r253, r254, r252\n";
+pub(super) const NUMBER: &str = " mad.u32 r1, r253, r254, r252\n";
 
 #[test]
 fn memory_holds_what_was_stored() {
@@ -209,200 +209,6 @@ fn memory_holds_what_was_stored() {
             ] {
                 let opcode = Opcode::from_name(name).expect(name);
                 Expected { executor, opcode, ty }.check(found, expected, &[own]);
-            }
-        }
-    });
-}
-
-#[test]
-fn a_lanes_registers_are_combined() {
-    const RUN: usize = 3;
-    each_type(|executor, ty| {
-        let reduce = |meaning| match meaning {
-            Meaning::Reduce(op) => Some(op),
-            _ => None,
-        };
-        let Some(ops) = opcodes(ty, reduce) else { return };
-        let values: Vec<u64> = pairs(ty).concat();
-        let count = (values.len() - RUN) / (4 * LANES) * (4 * LANES);
-        let mut text = format!(
-            ".buffer x: {ty}\n.buffer out: {ty}\n{NUMBER} mul.u32 r2, r1, {}\n",
-            ops.len()
-        );
-        for i in 0..RUN {
-            text += &format!(" ldg.{ty} r{}, x[r1 + {i}]\n", 10 + i);
-        }
-        for (i, (opcode, _)) in ops.iter().enumerate() {
-            text += &format!(" {opcode:?}.{ty} r3, r10, {RUN}\n stg.{ty} out[r2 + {i}], r3\n");
-        }
-        let mut columns = [
-            Column("x", ty, values.clone()),
-            Column("out", ty, vec![0; ops.len() * count]),
-        ];
-        let config = LaunchConfig::new((count / LANES) as u32, LANES as u32);
-        if !run(executor, &text, config, &mut columns) {
-            return;
-        }
-        for (i, found) in columns[1].2.chunks(ops.len()).enumerate() {
-            let of = &values[i..i + RUN];
-            for (found, (opcode, op)) in found.iter().zip(&ops) {
-                let all = of.iter().copied().reduce(|a, b| combine(op.binary(), ty, a, b));
-                Expected {
-                    executor,
-                    opcode: *opcode,
-                    ty,
-                }
-                .check(*found, all.expect("three"), of);
-            }
-        }
-    });
-}
-
-// What changes nothing: the lanes of a block hold this, but for some.
-fn neutral(op: ReduceOp, ty: Scalar) -> u64 {
-    let top = 1u64 << (ty.bits() - 1);
-    let mask = u64::MAX >> (64 - ty.bits());
-    match op {
-        // Minus zero.
-        ReduceOp::Add if ty.is_float() => top,
-        ReduceOp::Add | ReduceOp::Or | ReduceOp::Xor => 0,
-        ReduceOp::Mul => number(ty, 1),
-        ReduceOp::And => mask,
-        ReduceOp::Min if ty.is_float() => eval::eval_cast(Scalar::F64, ty, f64::INFINITY.to_bits()),
-        ReduceOp::Max if ty.is_float() => eval::eval_cast(Scalar::F64, ty, f64::NEG_INFINITY.to_bits()),
-        ReduceOp::Min => match ty.is_signed_int() {
-            true => top - 1,
-            false => mask,
-        },
-        ReduceOp::Max => match ty.is_signed_int() {
-            true => top,
-            false => 0,
-        },
-    }
-}
-
-// What the lanes of a block hold: a pair of edge values far from one another, and sometimes one of them once more.
-fn held(op: ReduceOp, ty: Scalar, block: usize, pair: &[u64]) -> Vec<u64> {
-    let mut all = vec![neutral(op, ty); LANES];
-    all[block % LANES] = pair[0];
-    all[(block + 4) % LANES] = pair[1];
-    if block.is_multiple_of(3) {
-        all[(block + 6) % LANES] = pair[0];
-    }
-    all
-}
-
-// The tree of the specification.
-fn tree(op: BinaryOp, ty: Scalar, mut values: Vec<u64>) -> u64 {
-    while values.len() > 1 {
-        let pairs = values.len() / 2;
-        let rest = values.len() - pairs;
-        for i in 0..pairs {
-            values[i] = combine(op, ty, values[i], values[i + rest]);
-        }
-        values.truncate(rest);
-    }
-    values[0]
-}
-
-// For each operation what the lanes hold, block by block.
-fn columns_of(ops: &[(Opcode, ReduceOp)], ty: Scalar, pairs: &[Vec<u64>]) -> Vec<u64> {
-    let of = |(_, op): &(Opcode, ReduceOp)| -> Vec<u64> {
-        let blocks = pairs.iter().enumerate();
-        blocks
-            .flat_map(|(block, pair)| held(*op, ty, block, pair))
-            .collect()
-    };
-    ops.iter().flat_map(of).collect()
-}
-
-#[test]
-fn blocks_combine_in_the_order_of_a_tree() {
-    each_type(|executor, ty| {
-        let group = |meaning| match meaning {
-            Meaning::Group(op) => Some(op),
-            _ => None,
-        };
-        let Some(ops) = opcodes(ty, group) else { return };
-        let pairs = pairs(ty);
-        let lanes = pairs.len() * LANES;
-        let mut text = format!(
-            ".buffer x: {ty}\n.buffer out: {ty}\n{NUMBER} mul.u32 r2, r1, {}\n",
-            ops.len()
-        );
-        for (i, (opcode, _)) in ops.iter().enumerate() {
-            let from = i * lanes;
-            text += &format!(
-                " ldg.{ty} r3, x[r1 + {from}]\n {opcode:?}.{ty} r4, r3\n stg.{ty} out[r2 + {i}], r4\n"
-            );
-        }
-        let mut columns = [
-            Column("x", ty, columns_of(&ops, ty, &pairs)),
-            Column("out", ty, vec![0; ops.len() * lanes]),
-        ];
-        let config = LaunchConfig::new(pairs.len() as u32, LANES as u32);
-        if !run(executor, &text, config, &mut columns) {
-            return;
-        }
-        for (i, (opcode, op)) in ops.iter().enumerate() {
-            for (block, pair) in pairs.iter().enumerate() {
-                let expected = tree(op.binary(), ty, held(*op, ty, block, pair));
-                for lane in 0..LANES {
-                    let found = columns[1].2[(block * LANES + lane) * ops.len() + i];
-                    Expected {
-                        executor,
-                        opcode: *opcode,
-                        ty,
-                    }
-                    .check(found, expected, pair);
-                }
-            }
-        }
-    });
-}
-
-#[test]
-fn grids_combine_into_elements_in_either_order() {
-    each_type(|executor, ty| {
-        let grid = |meaning| match meaning {
-            Meaning::Grid(op) => Some(op),
-            _ => None,
-        };
-        let Some(ops) = opcodes(ty, grid) else { return };
-        let pairs = pairs(ty);
-        let (lanes, elements) = (pairs.len() * LANES, pairs.len() / 2);
-        // Two blocks share an element, which begins with a value of its own.
-        let mut text =
-            format!(".buffer x: {ty}\n.buffer out: {ty}\n{NUMBER} mov.u32 r2, r253\n shr.u32 r2, r2, 1\n");
-        for (i, (opcode, _)) in ops.iter().enumerate() {
-            let (from, to) = (i * lanes, i * elements);
-            text += &format!(" ldg.{ty} r3, x[r1 + {from}]\n {opcode:?}.{ty} out[r2 + {to}], r3\n");
-        }
-        let first = |i: usize| pairs[(i * 7 + 5) % pairs.len()][1];
-        let begins: Vec<u64> = (0..ops.len() * elements).map(|i| first(i % elements)).collect();
-        let mut columns = [
-            Column("x", ty, columns_of(&ops, ty, &pairs)),
-            Column("out", ty, begins),
-        ];
-        let config = LaunchConfig::new(pairs.len() as u32, LANES as u32);
-        if !run(executor, &text, config, &mut columns) {
-            return;
-        }
-        for (i, (opcode, op)) in ops.iter().enumerate() {
-            for element in 0..elements {
-                let found = columns[1].2[i * elements + element];
-                let [a, b] = [2 * element, 2 * element + 1]
-                    .map(|block| tree(op.binary(), ty, held(*op, ty, block, &pairs[block])));
-                let from = first(element);
-                let both = |a, b| combine(op.binary(), ty, combine(op.binary(), ty, from, a), b);
-                let expected = Expected {
-                    executor,
-                    opcode: *opcode,
-                    ty,
-                };
-                if !expected.is(found, both(b, a)) {
-                    expected.check(found, both(a, b), &[from, a, b]);
-                }
             }
         }
     });

@@ -1,8 +1,9 @@
 //! Each instruction on each backend that the build has. Here are those that compute, over edge values against the table's own account; `edges` has those
-//! of memory, atomics, reductions and tiles, likewise; `others` has a program for each row that is none of these, and what it must leave.
+//! of memory, atomics and tiles, and `combining` reductions, likewise; `others` has a program for each row that is none of these, and what it must leave.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod combining;
 #[path = "../common/mod.rs"]
 mod common;
 mod edges;
