@@ -1,12 +1,15 @@
-//! What the CPU reaches: an empty kernel from launch to result, and a streaming kernel and a 5-point stencil beside the
-//! same loops written by hand with rayon. Each pair is measured in turns, so that both see the same machine; the ratio
-//! of the two medians is the figure (1.00: as fast as by hand).
+//! What the CPU reaches: an empty kernel from launch to result; a streaming kernel and a 5-point stencil beside the
+//! same loops written by hand with rayon; and kernels whose lanes loop as long as arguments say, as machine code beside their native
+//! bodies. Each pair is measured in turns, so that both see the same machine; the ratio of the two best times is the figure
+//! (1.00: as fast as by hand, or as native code). A part of a name as argument chooses.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use multiversion::multiversion;
-use perpetua::device::{BackendKind, Buffer, Device, Result};
+use perpetua::device::{
+    BackendKind, Buffer, CompileOptions, Device, Kernel, KernelArg, KernelSource, KernelSpec, Result,
+};
 use perpetua::prelude::*;
 use rayon::prelude::*;
 
@@ -42,6 +45,69 @@ fn wave_stencil(p: &[f32], q: &mut [f32], c: f32, pos: GridPos) {
     let i = pos.idx();
     let around = pos.west(p) + pos.east(p) + pos.north(p) + pos.south(p);
     q[i] = 2.0 * p[i] - q[i] + c * (around - 4.0 * p[i]);
+}
+
+/// A row a lane.
+#[kernel]
+fn softmax(x: &[f32], y: &mut [f32], columns: u32) {
+    let n = columns as usize;
+    let at = global_id_x() * n;
+    if at + n <= y.len() && n > 0 {
+        let mut most = x[at];
+        for i in 1..n {
+            most = most.max(x[at + i]);
+        }
+        let mut sum = 0.0;
+        for i in 0..n {
+            sum += (x[at + i] - most).exp();
+        }
+        for i in 0..n {
+            y[at + i] = (x[at + i] - most).exp() / sum;
+        }
+    }
+}
+
+/// A row a lane.
+#[kernel]
+fn matrix_vector(a: &[f32], x: &[f32], y: &mut [f32], columns: u32) {
+    let (row, n) = (global_id_x(), columns as usize);
+    if row < y.len() {
+        let mut sum = 0.0;
+        for i in 0..n {
+            sum += a[row * n + i] * x[i];
+        }
+        y[row] = sum;
+    }
+}
+
+/// A column a lane.
+#[kernel]
+fn column_sums(x: &[f32], y: &mut [f32], width: u32, rows: u32) {
+    let (column, w) = (global_id_x(), width as usize);
+    if column < w {
+        let mut sum = 0.0;
+        for row in 0..rows as usize {
+            sum += x[row * w + column];
+            y[row * w + column] = sum;
+        }
+    }
+}
+
+/// A cell a lane.
+#[kernel]
+fn convolution(x: &[f32], weights: &[f32], y: &mut [f32], width: u32, height: u32, radius: u32) {
+    let (column, row) = (global_id_x(), global_id_y());
+    let (w, h, r) = (width as usize, height as usize, radius as usize);
+    if column >= r && column + r < w && row >= r && row + r < h {
+        let mut sum = 0.0;
+        for down in 0..2 * r + 1 {
+            for right in 0..2 * r + 1 {
+                let weight = weights[down * (2 * r + 1) + right];
+                sum += weight * x[(row + down - r) * w + column + right - r];
+            }
+        }
+        y[row * w + column] = sum;
+    }
 }
 
 /// By hand: the loop over a part of the buffers, compiled for the same levels of SIMD.
@@ -109,10 +175,10 @@ fn in_turns(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Dura
     (a[0], b[0])
 }
 
-fn report(name: &str, (ours, theirs): (Duration, Duration), bytes: usize) {
+fn report(name: &str, beside: &str, (ours, theirs): (Duration, Duration), bytes: usize) {
     let gigabytes = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e9;
     println!(
-        "{name:32} {:9.1} us {:6.1} GB/s | by hand {:9.1} us {:6.1} GB/s | ratio {:.2}",
+        "{name:32} {:9.1} us {:6.1} GB/s | {beside} {:9.1} us {:6.1} GB/s | ratio {:.2}",
         ours.as_secs_f64() * 1e6,
         gigabytes(ours),
         theirs.as_secs_f64() * 1e6,
@@ -139,7 +205,7 @@ fn against_hand(device: &Device) -> Result<()> {
             },
             || stream_by_hand(&x_host, black_box(&mut y_host), 1.5),
         );
-        report(&format!("stream, {count} f32"), times, count * 8);
+        report(&format!("stream, {count} f32"), "by hand", times, count * 8);
     }
     for size in [256usize, 1024, 4096] {
         let count = size * size;
@@ -155,7 +221,12 @@ fn against_hand(device: &Device) -> Result<()> {
             },
             || wave_by_hand(&p_host, black_box(&mut q_host), 0.1, size),
         );
-        report(&format!("5-point stencil, {size} x {size}"), times, count * 12);
+        report(
+            &format!("5-point stencil, {size} x {size}"),
+            "by hand",
+            times,
+            count * 12,
+        );
         let times = in_turns(
             || {
                 let args = args![&p, &q, 0.1f32, m, m];
@@ -164,7 +235,68 @@ fn against_hand(device: &Device) -> Result<()> {
             },
             || wave_by_hand(&p_host, black_box(&mut q_host), 0.1, size),
         );
-        report(&format!("  the same with GridPos, {size}"), times, count * 12);
+        report(
+            &format!("  the same with GridPos, {size}"),
+            "by hand",
+            times,
+            count * 12,
+        );
+    }
+    Ok(())
+}
+
+/// A kernel as machine code, and its native body.
+fn beside_native(
+    device: &Device,
+    (name, kernel): (&str, KernelFn),
+    config: LaunchConfig,
+    bytes: usize,
+    args: &[KernelArg<'_>],
+) -> Result<()> {
+    let verified = kernel.verified(usize::BITS)?;
+    let Some(native) = kernel.native() else {
+        println!("{name}: it has no native body");
+        return Ok(());
+    };
+    let compile = |source| device.compile(&source, &CompileOptions::default())?.only();
+    let code = compile(KernelSource::Ir(&verified))?;
+    let native = compile(KernelSource::Native(&native, Some(&verified)))?;
+    let run = |kernel: &Kernel| {
+        let launched = device.launch(kernel, config, args);
+        black_box(launched.and_then(|()| device.synchronize())).ok();
+    };
+    let times = in_turns(|| run(&code), || run(&native));
+    report(name, "native ", times, bytes);
+    Ok(())
+}
+
+/// Kernels whose lanes loop as long as arguments say.
+fn long_loops(device: &Device) -> Result<()> {
+    let count = 1 << 22;
+    let (_, x) = upload(device, count)?;
+    let (_, y) = upload(device, count)?;
+    for columns in [64u32, 1024] {
+        let rows = count / columns as usize;
+        let lanes = LaunchConfig::linear(rows, 64);
+        let name = format!("softmax of rows of {columns}");
+        let softmax = (&*name, softmax::kernel());
+        beside_native(device, softmax, lanes, count * 8, args![&x, &y, columns])?;
+        let name = format!("matrix, {columns} columns, by vector");
+        let product = (&*name, matrix_vector::kernel());
+        let sums = y.slice(..rows)?;
+        beside_native(device, product, lanes, count * 4, args![&x, &y, &sums, columns])?;
+    }
+    let side = 2048u32;
+    let name = ("sums of 2048 columns", column_sums::kernel());
+    let lanes = LaunchConfig::linear(side as usize, 64);
+    beside_native(device, name, lanes, count * 8, args![&x, &y, side, side])?;
+    for radius in [1u32, 3, 8] {
+        let (_, weights) = upload(device, 17 * 17)?;
+        let name = format!("convolution, radius {radius}");
+        let convolution = (&*name, convolution::kernel());
+        let config = LaunchConfig::tiled(side, side, (64, 4));
+        let args = args![&x, &weights, &y, side, side, radius];
+        beside_native(device, convolution, config, count * 8, args)?;
     }
     Ok(())
 }
@@ -200,6 +332,14 @@ fn empty_launches(device: &Device) -> Result<()> {
 
 fn main() -> Result<()> {
     let device = Device::new(BackendKind::Cpu, 0)?;
-    against_hand(&device)?;
-    empty_launches(&device)
+    // Cargo adds arguments of its own.
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
+    let parts: [(&str, fn(&Device) -> Result<()>); 3] = [
+        ("by hand", against_hand),
+        ("long loops", long_loops),
+        ("empty launches", empty_launches),
+    ];
+    let mut parts = parts.iter().filter(|(name, _)| is_wanted(name));
+    parts.try_for_each(|(_, part)| part(&device))
 }
