@@ -41,7 +41,7 @@ pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified, widths: 
 /// The fastest of the processor's first `widths`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn best(widths: usize) -> Option<Width> {
-    Width::detect().iter().take(widths).last().copied()
+    Width::detect().iter().take(widths).next_back().copied()
 }
 
 /// A line of a map for `perf`: start and length in hexadecimal, and a name.
