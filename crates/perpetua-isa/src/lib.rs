@@ -5,6 +5,8 @@
 //! built from Rust ([`builder`]), or captured from a kernel ([`capture()`]). [`verify`](verify::verify) checks it, [`lower`](lower::lower)
 //! makes a kernel of the IR of it, and the [`Executor`] runs that on a device.
 //!
+//! [`lanes`] runs simple ones instruction by instruction, as what compiled ones are held against.
+//!
 //! Programs need not be written: [`library()`] has one for each operator and type, and more.
 //!
 //! A lane has 256 registers, r0 to r255, which hold what was written last, of any type, and 16 predicates, p0 to p15. Before
@@ -24,6 +26,7 @@ mod fault;
 mod fuse;
 mod hologram;
 pub mod instruction;
+pub mod lanes;
 pub mod library;
 pub mod lower;
 mod names;

@@ -1,14 +1,15 @@
-//! Random programs against an interpreter that knows nothing of structure: a program counter, registers, one lane after the other.
+//! Random programs against the interpreter that knows nothing of structure: a program counter, registers, one lane after the other.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::eval;
 use perpetua_isa::instruction::{Guard, Index, Place, Special};
+use perpetua_isa::lanes::Lanes;
 use perpetua_isa::{
-    Instruction, Label, LaunchConfig, Meaning, Memory, MemoryKind, Opcode, Operand, Program, Routine, Slot,
+    Arguments, Instruction, Label, LaunchConfig, Memory, MemoryKind, Opcode, Operand, Program, Routine, Slot,
+    library, new_executor,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -19,125 +20,11 @@ const WORDS: usize = 64;
 const REGISTERS: u8 = 6;
 const FUEL: u8 = 20;
 
-/// The oracle: runs one lane.
-struct Lane<'a> {
-    program: &'a Program,
-    registers: [u64; 256],
-    predicates: [bool; 16],
-}
-
-impl Lane<'_> {
-    fn value(&self, operand: &Operand) -> u64 {
-        match operand {
-            Operand::Register(r) => self.registers[usize::from(*r)],
-            Operand::Predicate(p) => self.predicates[usize::from(*p)].into(),
-            Operand::Immediate(bits) => *bits,
-            other => panic!("the generator makes no {other:?}"),
-        }
-    }
-
-    fn place(&self, operand: &Operand) -> usize {
-        let Operand::Place(place) = operand else {
-            panic!("{operand:?} is no place")
-        };
-        let Some(Index::Register(r)) = place.first else {
-            panic!("{place:?}")
-        };
-        (self.registers[usize::from(r)] as i64 + place.offset) as usize
-    }
-
-    // Runs a routine; whether the lane goes on.
-    fn run(&mut self, routine: &Routine, memory: &mut [u32]) -> bool {
-        let mut at = 0;
-        while let Some(instruction) = routine.code.get(at) {
-            at += 1;
-            if let Some(Guard { predicate, negated }) = instruction.guard
-                && self.predicates[usize::from(predicate)] == negated
-            {
-                continue;
-            }
-            let label = |operand: &Operand| match operand {
-                Operand::Label(label) => routine.labels[*label as usize].at as usize,
-                other => panic!("{other:?} is no label"),
-            };
-            let operands = &instruction.operands;
-            let ty = instruction.ty.unwrap_or(Scalar::Bool);
-            let value = match instruction.opcode.meaning() {
-                Meaning::Branch => {
-                    at = label(&operands[0]);
-                    continue;
-                }
-                Meaning::Loop => {
-                    let Operand::Register(r) = operands[0] else {
-                        panic!("no count")
-                    };
-                    let count = &mut self.registers[usize::from(r)];
-                    if *count > 0 {
-                        *count -= 1;
-                        at = label(&operands[1]);
-                    }
-                    continue;
-                }
-                Meaning::Call => {
-                    let Operand::Routine(called) = operands[0] else {
-                        panic!("no routine")
-                    };
-                    let program = self.program;
-                    if !self.run(&program.routines[usize::from(called)], memory) {
-                        return false;
-                    }
-                    continue;
-                }
-                Meaning::Return => return true,
-                Meaning::Exit => return false,
-                Meaning::Store(_) => {
-                    let place = self.place(&operands[0]);
-                    memory[place] = self.value(&operands[1]) as u32;
-                    continue;
-                }
-                Meaning::Load(_) => memory[self.place(&operands[1])].into(),
-                Meaning::Move => self.value(&operands[1]),
-                Meaning::Unary(op) => eval::eval_unary(op, ty, self.value(&operands[1])),
-                Meaning::Binary(op) | Meaning::Compare(op, false) => {
-                    let (a, b) = (self.value(&operands[1]), self.value(&operands[2]));
-                    eval::eval_binary(op, ty, a, b).expect("no divisions")
-                }
-                Meaning::Ternary(op) => {
-                    let [a, b, c] = [1, 2, 3].map(|i| self.value(&operands[i]));
-                    eval::eval_ternary(op, ty, a, b, c)
-                }
-                other => panic!("the generator makes no {other:?}"),
-            };
-            match operands[0] {
-                Operand::Register(r) => self.registers[usize::from(r)] = value,
-                Operand::Predicate(p) => self.predicates[usize::from(p)] = value != 0,
-                other => panic!("{other:?} is not written"),
-            }
-        }
-        true
-    }
-}
-
+// What a program must leave.
 fn expected(program: &Program) -> Vec<u32> {
-    let mut memory = start();
-    for lane in 0..LANES {
-        let mut registers = [0; 256];
-        registers[252] = (lane % 8) as u64;
-        registers[253] = (lane / 8) as u64;
-        registers[254] = 8;
-        registers[255] = lane as u64;
-        let mut state = Lane {
-            program,
-            registers,
-            predicates: [false; 16],
-        };
-        // Each lane has words of its own.
-        let own = lane * WORDS..(lane + 1) * WORDS;
-        let mut words = memory[own.clone()].to_vec();
-        state.run(&program.routines[0], &mut words);
-        memory[own].copy_from_slice(&words);
-    }
-    memory
+    let mut lanes = Lanes::new(program, vec![start()], Vec::new()).unwrap();
+    lanes.run(3, 8).unwrap();
+    lanes.buffers.remove(0)
 }
 
 fn start() -> Vec<u32> {
@@ -405,13 +292,67 @@ fn random_control_flow_does_what_a_program_counter_does() {
             let found = executor.read_buffer::<u32>(words, 0, LANES * WORDS);
             executor.free_buffer(words).unwrap();
             let found = found.map_err(|error| TestCaseError::fail(format!("{error}\n{program}")))?;
-            let expected = expected(&program);
+            let expected = expected(&bound);
             let wrong = found.iter().zip(&expected).position(|(a, b)| a != b);
             prop_assert!(wrong.is_none(), "word {wrong:?} differs in\n{bound}");
             Ok(())
         });
         if let Err(error) = outcome {
             panic!("{error}");
+        }
+    }
+}
+
+#[test]
+fn lanes_do_what_the_executor_does() {
+    let executor = new_executor().expect("the CPU");
+    for (name, parameters) in [
+        ("atlas_add_f32", vec![]),
+        ("atlas_sub_f32", vec![]),
+        ("atlas_div_f32", vec![]),
+        ("atlas_max_f32", vec![]),
+        ("atlas_abs_f32", vec![]),
+        ("atlas_mul_i32", vec![]),
+        ("atlas_xor_i32", vec![]),
+        ("saxpy", vec![0.75f32]),
+    ] {
+        let mut program = library(name).expect("in the library");
+        let columns: Vec<Vec<u32>> = (1..=program.memories.len() as u32)
+            .map(|seed| {
+                (0..100)
+                    .map(|i| ((i * 37 + seed) as f32 / 8.0 - 9.0).to_bits())
+                    .collect()
+            })
+            .collect();
+        let mut handles = Vec::new();
+        for (memory, column) in program.memories.clone().iter().zip(&columns) {
+            let handle = executor.allocate_buffer(400).expect("memory");
+            executor.write_buffer(handle, 0, column).expect("a write");
+            program = program.with_buffer(&memory.name, handle).expect("its own name");
+            handles.push(handle);
+        }
+        let bits = parameters
+            .iter()
+            .map(|value| u64::from(value.to_bits()))
+            .collect();
+        let mut lanes = Lanes::new(&program, columns, bits).expect("a simple program");
+        lanes.run(2, 64).expect("simple instructions");
+        let arguments = program
+            .parameters
+            .iter()
+            .zip(&parameters)
+            .fold(Arguments::new(), |all, (parameter, value)| {
+                all.with(parameter.name.as_str(), *value)
+            });
+        executor
+            .execute(&program, &LaunchConfig::linear(100, 64), &arguments)
+            .expect("a launch");
+        for (handle, found) in handles.iter().zip(&lanes.buffers) {
+            assert_eq!(
+                &executor.read_buffer::<u32>(*handle, 0, 100).expect("a read"),
+                found,
+                "{name}"
+            );
         }
     }
 }

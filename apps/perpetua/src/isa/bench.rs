@@ -1,13 +1,13 @@
 //! `perpetua isa bench`: what programs cost beside kernels, copies and plain Rust, and from which size on a GPU is faster.
 
 mod crossover;
-mod lanes;
 
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use perpetua::device::{AdapterType, BackendKind, Buffer, Crossover, Device, KernelArg, LaunchConfig};
+use perpetua::isa::lanes::Lanes;
 use perpetua::isa::{Arguments, Executor, Launch, Limits, Prepared, Program, library, lower, verify};
 use perpetua::prelude::*;
 use perpetua_ir::back::{Target, render};
@@ -18,7 +18,6 @@ use crate::listing::Listing;
 use crate::text::table;
 use crate::whole::counted;
 use crossover::{chart, rows};
-use lanes::Lanes;
 
 /// Arguments of `perpetua isa bench`.
 #[derive(clap::Args)]
@@ -248,7 +247,7 @@ impl Bench {
         let content = vec![0.5f32.to_bits(); elements];
         let buffers = vec![content; program.memories.len()];
         let mut lanes = Lanes::new(&program, buffers, Vec::new())?;
-        let time = self.best(|| Ok(lanes.run(elements as u64)?))?;
+        let time = self.best(|| Ok(lanes.run(1, elements as u32)?))?;
         let found = lanes.buffers.last().into_iter().flatten().copied();
         match found.eq(expected.iter().take(elements).map(|value| value.to_bits())) {
             true => Ok(time / elements as f64),
