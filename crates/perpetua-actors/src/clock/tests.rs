@@ -16,6 +16,7 @@ fn manual(micros: u64) -> (Arc<AtomicU64>, PhysicalClock) {
     (time.clone(), PhysicalClock::Manual(time))
 }
 
+#[allow(clippy::unwrap_used, reason = "a test's: a failed expectation is the report")]
 fn stamp(micros: u64, counter: u64, node: u64) -> HlcTimestamp {
     HlcTimestamp::new(micros, counter, node).unwrap()
 }

@@ -33,6 +33,7 @@ fn packet(value: u32) -> Packet {
     }
 }
 
+#[allow(clippy::unwrap_used, reason = "a test's: a failed expectation is the report")]
 fn at(micros: u32) -> HlcTimestamp {
     HlcTimestamp::new(u64::from(micros), 0, 1).unwrap()
 }
