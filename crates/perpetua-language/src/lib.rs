@@ -10,7 +10,7 @@ pub mod kernel;
 
 pub use kernel::{GridPos, KernelFn, Scope, volume};
 pub use perpetua_device::args;
-pub use perpetua_ir::front::rust::{Edge, GpuType, StencilConfig};
+pub use perpetua_ir::front::rust::{Edge, GpuType, GpuValue, StencilConfig};
 
 /// Makes a function a kernel: `#[kernel] fn saxpy(a: f32, x: &[f32], y: &mut [f32]) { … }`.
 ///
@@ -106,9 +106,10 @@ pub use perpetua_macros::kernel;
 /// Options: `crate = path`.
 pub use perpetua_macros::device;
 
-/// Makes a `#[repr(C)]` struct, or an enum without data and with an integer `repr`, a type of device memory.
+/// Makes a `#[repr(C)]` struct, or an enum without data and with an integer `repr`, a type of device memory; and an enum with data, which
+/// needs no `repr`, a type of kernels' values ([`GpuValue`]).
 ///
-/// The type must be `Copy`. A struct may have type and const parameters. Options, as `#[gpu(crate = path)]`.
+/// The type must be `Copy`. A struct and an enum with data may have type and const parameters. Options, as `#[gpu(crate = path)]`.
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device, LaunchConfig};

@@ -140,7 +140,8 @@ pub use perpetua_device as device;
 
 #[doc(inline)]
 pub use perpetua_language::{
-    Edge, GpuType, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel, volume,
+    Edge, GpuType, GpuValue, GridPos, KernelFn, Scope, StencilConfig, args, device, gpu_println, kernel,
+    volume,
 };
 
 /// Functions with kernels as text: Rust's syntax in, CUDA C or another target's text out, at run time.

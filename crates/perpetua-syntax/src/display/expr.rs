@@ -275,6 +275,7 @@ impl Printer<'_, '_> {
     pub(super) fn member(&mut self, member: &TypeMember) -> Result {
         let TypeMember { ty, via, name } = member;
         match (ty, via) {
+            (Type::Named(path), None) => self.path(*path, "::")?,
             (_, None) => self.ty(ty)?,
             (Type::Infer, Some(via)) => self.text(via)?,
             (_, Some(via)) => {

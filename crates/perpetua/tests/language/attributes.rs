@@ -56,6 +56,7 @@ fn a_files_kernels_are_those_of_the_macro() {
         kernels::tiled::kernel(),
         kernels::tiled_volume::kernel(),
         kernels::flat_in_a_volume::kernel(),
+        kernels::shapes::kernel(),
     ];
     let read = kernels_in_file(FILE, "kernels.rs").unwrap();
     assert_eq!(read.len(), compiled.len());

@@ -247,3 +247,50 @@ fn changed(x: &[u8], y: &mut [u32]) {
 fn references_in_patterns_change_what_they_met() {
     check(changed::kernel(), changed, &bytes(), &[0; SIZE]);
 }
+
+const STEPS: [i8; 3] = [-1, 0, 1];
+const LEVELS: [i32; 4] = [-7, -2, 0, 5];
+
+/// Tables of negative numbers: their elements are compared, and what they lead to.
+#[kernel]
+fn negative_tables(x: &[i32], y: &mut [i32]) {
+    let i = global_id_x();
+    if i >= y.len() {
+        return;
+    }
+    let (v, width) = (x[i], x.len() as i32);
+    let mut all = 0;
+    for (k, step) in STEPS.iter().enumerate() {
+        all += ((*step as i32) < v) as i32 + ((*step == -1) as i32) * 2;
+        all += (STEPS[k] >= STEPS[(k + i) % 3]) as i32 * 4;
+    }
+    for level in LEVELS {
+        all += (level < v) as i32 * 32 + (level.min(v) == v) as i32 * 256;
+    }
+    all += (LEVELS[i % 4] < LEVELS[(i / 4) % 4]) as i32 * 4096;
+    let (mut way, mut least) = (9, i32::MAX);
+    for step in [-1i8, 0, 1] {
+        let at = i as i32 + step as i32;
+        if at < 0 || at >= width {
+            continue;
+        }
+        if x[at as usize] < least {
+            (way, least) = (step, x[at as usize]);
+        }
+    }
+    for step in STEPS {
+        if let Some(at) = i.checked_add_signed(step as isize)
+            && at < x.len()
+            && x[at] == least
+        {
+            all += (step as i32 + 3) * 8192;
+        }
+    }
+    y[i] = all + way as i32 * 65536;
+}
+
+#[test]
+fn tables_of_negative_numbers() {
+    let x: Vec<i32> = (0..100).map(|i| (i * 37 + 11) % 23 - 12).collect();
+    check(negative_tables::kernel(), negative_tables, &x, &[0; 100]);
+}

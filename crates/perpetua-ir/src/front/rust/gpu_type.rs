@@ -35,7 +35,7 @@ pub unsafe trait GpuType: GpuValue {
 /// A type whose values kernels compute with: all [`GpuType`]s, enums with data with `#[derive(GpuType)]`, which no memory takes,
 /// and arrays and tuples of such types.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a type of values of kernels",
+    message = "`{Self}` is not a type of the kernel language",
     label = "kernels compute with scalars, arrays, tuples, and types with `#[derive(GpuType)]`",
     note = "write `#[derive(Clone, Copy, GpuType)]` on it; a struct needs `#[repr(C)]`, too, an enum without data `#[repr(u32)]`"
 )]

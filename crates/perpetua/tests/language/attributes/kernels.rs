@@ -59,3 +59,56 @@ pub(crate) fn tiled_volume(at: volume::GridPos, x: &[f32], y: &mut [f32]) {
 pub(crate) fn flat_in_a_volume(at: volume::GridPos, x: &[f32], y: &mut [f32]) {
     y[at.idx()] = at.north(x) - at.west(x);
 }
+
+#[device]
+#[derive(Clone, Copy, Default, PartialEq, PartialOrd, GpuType)]
+enum Shape {
+    #[default]
+    Nothing,
+    Circle(f32),
+    Rect {
+        w: f32,
+        h: f32,
+    },
+}
+
+#[derive(Clone, Copy, GpuType)]
+enum Held<T> {
+    One(T),
+    Two([T; 2], Shape),
+}
+
+const UNIT: Shape = Shape::Rect { h: 1.0, w: 0.5 };
+
+#[device]
+impl<T: Copy> Held<T> {
+    fn first(self) -> T {
+        match self {
+            Self::One(v) | Held::Two([v, _], _) => v,
+        }
+    }
+}
+
+#[kernel]
+pub(crate) fn shapes(x: &[f32], y: &mut [f32]) {
+    let i = global_id_y() * 8 + global_id_x();
+    let v = x[i];
+    let shape = match v {
+        ..-2.0 => Shape::default(),
+        -2.0..2.0 => Shape::Circle(v),
+        _ => UNIT,
+    };
+    let held = if v > 0.0 {
+        Held::One(v)
+    } else {
+        Held::Two([1.5, v], shape)
+    };
+    let size = match (shape, held) {
+        (Shape::Circle(r), Held::Two(_, Shape::Circle(0.0))) => r,
+        (Shape::Circle(r), _) => r * 4.0,
+        (Shape::Rect { w, .. }, _) => w,
+        (other, _) if other < UNIT => 7.0,
+        _ => -1.0,
+    };
+    y[i] = size + held.first();
+}

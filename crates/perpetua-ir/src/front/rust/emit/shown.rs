@@ -77,16 +77,16 @@ impl Emitter<'_> {
                 }
             });
         }
-        self.write_parts(parts, Written::default(), message, &mut 1, line)
+        self.write_parts(parts, Written::default(), message, 1, line)
     }
 
-    /// Writes the parts behind what is written; `texts` counts the branches.
+    /// Writes the parts behind what is written, which is one of so many texts.
     fn write_parts(
         &mut self,
         mut parts: VecDeque<Part>,
         mut written: Written,
         message: Message,
-        texts: &mut usize,
+        texts: usize,
         line: u32,
     ) -> Result<()> {
         while let Some(part) = parts.pop_front() {
@@ -120,8 +120,8 @@ impl Emitter<'_> {
                 inner.into_iter().rev().for_each(|part| parts.push_front(part));
                 continue;
             };
-            *texts = texts.saturating_mul(alternatives.all.len().max(1));
-            if *texts > MOST_TEXTS {
+            let texts = texts.saturating_mul(alternatives.all.len().max(1));
+            if texts > MOST_TEXTS {
                 return Err(self.error(
                     line,
                     format!(
@@ -156,7 +156,7 @@ impl Emitter<'_> {
         rest: &VecDeque<Part>,
         written: &Written,
         message: Message,
-        texts: &mut usize,
+        texts: usize,
         line: u32,
     ) -> Result<()> {
         let mut cases = Vec::with_capacity(alternatives.all.len());
