@@ -3,11 +3,15 @@
 
 /// An instance for Vulkan that does not promise to show anything on Wayland. Where that is promised, Mesa's layer for choosing devices
 /// connects to a display, and libwayland complains on stderr where a session has no folder for its sockets: in containers, over ssh. None
-/// where Vulkan is not asked for, or there is none.
+/// where there is such a folder, Vulkan is not asked for, or there is none. wgpu takes its own default flags for an instance that it is
+/// given, which cost a little where indirect dispatches are validated; so nobody else gets one.
 #[cfg(target_os = "linux")]
 pub(super) fn instance_without_displays(descriptor: &wgpu::InstanceDescriptor) -> Option<wgpu::Instance> {
     use wgpu::hal::{InstanceDescriptor, api::Vulkan, vulkan};
-    if !descriptor.backends.contains(wgpu::Backends::VULKAN) {
+    // As libwayland judges it.
+    let folder = std::env::var_os("XDG_RUNTIME_DIR");
+    let has_folder = folder.is_some_and(|folder| std::path::Path::new(&folder).is_absolute());
+    if has_folder || !descriptor.backends.contains(wgpu::Backends::VULKAN) {
         return None;
     }
     let own = InstanceDescriptor {
@@ -24,7 +28,7 @@ pub(super) fn instance_without_displays(descriptor: &wgpu::InstanceDescriptor) -
     };
     // SAFETY: wgpu asks that the callback takes nothing away, because its code may use any extension that it asked for. The function that
     // makes Wayland's surfaces, the only one that this extension has, first looks whether it is in this list and refuses otherwise; and it
-    // is never called, because the instance stays in this module, which makes no surfaces.
+    // is never called, because `device.rs` keeps the instance and gives it to nobody who makes surfaces.
     let hal = unsafe { vulkan::Instance::init_with_callback(&own, Some(Box::new(headless))) }.ok()?;
     // SAFETY: `hal` is an instance of the interface that is named, and nobody else has it.
     Some(unsafe { wgpu::Instance::from_hal::<Vulkan>(hal) })

@@ -102,14 +102,14 @@ fn associated(
     };
     let bound = |of: &Option<String>| of.as_deref().is_some_and(|of| bounds.contains(&of));
     let mut found = associated_of(program, loaded, types, base, name, &bound, line)?;
-    // What operators of scalars give, whatever else a scalar is multiplied with.
+    // Those of a bound's own bounds; an operator of two scalars gives what it takes, whatever else a scalar is multiplied with.
     let scalar = matches!(types.deep(base, false), Ty::Scalar(_)) && name == "Output";
-    if scalar && found.is_empty() && !bounds.is_empty() {
-        return Ok(base.clone());
-    }
-    // Those of a bound's own bounds.
     if found.is_empty() && via.is_none() {
-        found = associated_of(program, loaded, types, base, name, &|_| true, line)?;
+        let operators = |of: &Option<String>| {
+            let of_operator = |of: &String| !syntax::operator_functions(of).is_empty();
+            !(scalar && of.as_ref().is_some_and(of_operator))
+        };
+        found = associated_of(program, loaded, types, base, name, &operators, line)?;
     }
     let shown = types.show(base);
     match &found[..] {
