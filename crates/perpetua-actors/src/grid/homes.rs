@@ -11,9 +11,9 @@ use perpetua_ir::ir::{ParamKind, Type};
 
 use super::beat::Beat;
 use super::commons::Commons;
+use super::counts::ActorCounts;
 use super::place::Part;
 use super::port::Port;
-use super::watch::ActorCounts;
 use crate::context::GROUP_LANES;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;

@@ -4,6 +4,7 @@
 
 mod beat;
 mod commons;
+mod counts;
 mod homes;
 #[cfg(all(test, perpetua_loom))]
 mod loom_models;
@@ -13,6 +14,7 @@ mod port;
 mod watch;
 
 pub use commons::{Commons, Shape};
+pub use counts::ActorCounts;
 pub use homes::{Grid, GridImage, GridOptions};
 pub(crate) use place::Place;
-pub use watch::{ActorCounts, GridReport};
+pub use watch::GridReport;

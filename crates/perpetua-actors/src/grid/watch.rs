@@ -7,6 +7,7 @@ use std::time::Duration;
 use perpetua_device::fault::FaultRegistry;
 
 use super::beat::Beat;
+use super::counts::ActorCounts;
 use super::homes::{Grid, OWN_LATENCIES};
 use super::port::Port;
 use crate::error::Result;
@@ -23,29 +24,6 @@ pub struct GridReport {
     pub handled: u64,
     /// Packets put out to the host.
     pub put_out: u64,
-}
-
-/// What an actor has done, as its device counted. Read in the moment in which a lower half wraps, 2^32 less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ActorCounts {
-    /// How often its handler has run to its end.
-    pub handled: u64,
-    /// What these runs have sent, answers included.
-    pub sent: u64,
-    /// What their outboxes had no room for; wraps at 2^32.
-    pub refused: u32,
-}
-
-impl ActorCounts {
-    /// Of an actor's record.
-    pub(super) fn of(record: &[u32]) -> ActorCounts {
-        let wide = |low: usize, high: usize| u64::from(record[low]) | u64::from(record[high]) << 32;
-        ActorCounts {
-            handled: wide(1, 4),
-            sent: wide(2, 5),
-            refused: record[3],
-        }
-    }
 }
 
 impl Grid {
