@@ -25,4 +25,5 @@ mod programs;
 mod refusals;
 mod run;
 mod stencil;
+mod variants;
 mod witness;

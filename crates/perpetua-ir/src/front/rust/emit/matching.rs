@@ -3,7 +3,9 @@
 use super::branch::Branch;
 use super::value::Val;
 use super::{Emitter, Result};
-use crate::front::rust::infer::tree::{Arm, Expr, FloatBounds, Pat};
+use crate::front::rust::infer::tree::{
+    Arm, Expr, FloatBounds, Pat, always_matches, borrows_mut, follows_references,
+};
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Effect, FaultKind, Inst, Scalar, Value};
 use crate::ops::BinaryOp;
@@ -400,44 +402,6 @@ impl Emitter<'_> {
                 Ok(all)
             }
         }
-    }
-}
-
-/// Whether a pattern has names for references to change what it meets.
-pub(super) fn borrows_mut(pat: &Pat) -> bool {
-    match pat {
-        Pat::BorrowMut(_) => true,
-        Pat::At(name, inner) => borrows_mut(name) || borrows_mut(inner),
-        Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(borrows_mut),
-        Pat::Slice { front, back, .. } => front.iter().chain(back).any(borrows_mut),
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) | Pat::Floats(_) | Pat::Deref(_) => {
-            false
-        }
-    }
-}
-
-/// Whether the pattern tests nothing.
-pub(super) fn always_matches(pat: &Pat) -> bool {
-    match pat {
-        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) => true,
-        Pat::At(_, inner) | Pat::Deref(inner) => always_matches(inner),
-        Pat::Tuple(parts) => parts.iter().all(always_matches),
-        Pat::Range(..) | Pat::Floats(_) | Pat::Or(_) | Pat::Slice { .. } => false,
-    }
-}
-
-/// Whether the pattern looks at what references refer to.
-fn follows_references(pat: &Pat) -> bool {
-    match pat {
-        Pat::Deref(_) | Pat::Slice { .. } => true,
-        Pat::At(_, inner) => follows_references(inner),
-        Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(follows_references),
-        Pat::Wild
-        | Pat::Binding(_)
-        | Pat::Borrow(_)
-        | Pat::BorrowMut(_)
-        | Pat::Range(..)
-        | Pat::Floats(_) => false,
     }
 }
 

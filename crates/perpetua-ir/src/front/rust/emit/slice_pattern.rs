@@ -2,10 +2,9 @@
 //! looked at only where it is there.
 
 use super::expr::binds;
-use super::matching::{always_matches, borrows_mut};
 use super::value::{Part, Src, Val};
 use super::{Emitter, Result};
-use crate::front::rust::infer::tree::{Expr, Pat};
+use crate::front::rust::infer::tree::{Expr, Pat, always_matches, borrows_mut};
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Scalar, Type, Value};
 use crate::ops::BinaryOp;

@@ -10,7 +10,7 @@ use perpetua_syntax::{FunctionKind, GenericArg, Scalar};
 
 use super::methods::{self, NoMethod};
 use super::signature::{convert_type, not_a, path_meaning};
-use super::tree::{Block, Expr, ExprKind, Loaded};
+use super::tree::{Expr, ExprKind, Loaded};
 use super::ty::Ty;
 use super::written::Writer;
 use super::{Checker, Result};
@@ -375,58 +375,6 @@ impl Checker<'_> {
             }
             _ => Err(self.error(line, format!("`{}` has no function `{name}`", scalar.name()), "")),
         }
-    }
-
-    /// A scalar from its bytes: of an integer's the sum, each at its place.
-    fn of_bytes(&mut self, scalar: Scalar, reversed: bool, bytes: Expr, line: u32) -> Expr {
-        let unsigned = methods::unsigned(scalar);
-        let ty = Ty::Scalar(unsigned);
-        let count = methods::ir_scalar(scalar, 64).size();
-        let mut before = Vec::new();
-        let bytes = self.eager(bytes, &mut before, line);
-        let mut sum: Option<Expr> = None;
-        for i in 0..count {
-            let at = if reversed { count - 1 - i } else { i };
-            let index = self.make(line, Ty::USIZE, ExprKind::Int(at.into()));
-            let array = Expr {
-                line,
-                ty: bytes.ty.clone(),
-                kind: match bytes.kind {
-                    ExprKind::Local(id) => ExprKind::Local(id),
-                    _ => ExprKind::Zero,
-                },
-            };
-            let byte = ExprKind::Index(Box::new(array), Box::new(index));
-            let byte = self.make(line, Ty::Scalar(Scalar::U8), byte);
-            let wide = self.make(line, ty.clone(), ExprKind::Cast(Box::new(byte)));
-            let amount = self.make(line, Ty::U32, ExprKind::Int((8 * i).into()));
-            let (wide, amount) = (Box::new(wide), Box::new(amount));
-            let placed = self.make(
-                line,
-                ty.clone(),
-                ExprKind::Binary(syntax::BinaryOp::Shl, wide, amount),
-            );
-            sum = Some(match sum {
-                None => placed,
-                Some(sum) => {
-                    let (sum, placed) = (Box::new(sum), Box::new(placed));
-                    self.make(
-                        line,
-                        ty.clone(),
-                        ExprKind::Binary(syntax::BinaryOp::BitOr, sum, placed),
-                    )
-                }
-            });
-        }
-        let sum = sum.unwrap_or_else(|| self.make(line, ty, ExprKind::Int(0)));
-        let result = Ty::Scalar(scalar);
-        let bits = methods::Method::Special(methods::Special::ToBits);
-        let value = self.make(line, result.clone(), ExprKind::Method(bits, vec![sum]));
-        let block = Block {
-            stmts: before,
-            value: Some(Box::new(value)),
-        };
-        self.make(line, result, ExprKind::Block(None, block))
     }
 
     /// A method of a scalar.

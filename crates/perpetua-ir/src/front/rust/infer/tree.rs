@@ -259,3 +259,41 @@ pub(crate) enum GridMethod {
     /// A neighbour at an offset given by two or three arguments after the grid.
     At,
 }
+
+/// Whether a pattern has names for references to change what it meets.
+pub(crate) fn borrows_mut(pat: &Pat) -> bool {
+    match pat {
+        Pat::BorrowMut(_) => true,
+        Pat::At(name, inner) => borrows_mut(name) || borrows_mut(inner),
+        Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(borrows_mut),
+        Pat::Slice { front, back, .. } => front.iter().chain(back).any(borrows_mut),
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::Range(..) | Pat::Floats(_) | Pat::Deref(_) => {
+            false
+        }
+    }
+}
+
+/// Whether the pattern tests nothing.
+pub(crate) fn always_matches(pat: &Pat) -> bool {
+    match pat {
+        Pat::Wild | Pat::Binding(_) | Pat::Borrow(_) | Pat::BorrowMut(_) => true,
+        Pat::At(_, inner) | Pat::Deref(inner) => always_matches(inner),
+        Pat::Tuple(parts) => parts.iter().all(always_matches),
+        Pat::Range(..) | Pat::Floats(_) | Pat::Or(_) | Pat::Slice { .. } => false,
+    }
+}
+
+/// Whether the pattern looks at what references refer to.
+pub(crate) fn follows_references(pat: &Pat) -> bool {
+    match pat {
+        Pat::Deref(_) | Pat::Slice { .. } => true,
+        Pat::At(_, inner) => follows_references(inner),
+        Pat::Tuple(parts) | Pat::Or(parts) => parts.iter().any(follows_references),
+        Pat::Wild
+        | Pat::Binding(_)
+        | Pat::Borrow(_)
+        | Pat::BorrowMut(_)
+        | Pat::Range(..)
+        | Pat::Floats(_) => false,
+    }
+}

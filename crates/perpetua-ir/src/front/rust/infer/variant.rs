@@ -169,7 +169,8 @@ impl Checker<'_> {
             return Err(self.no_value(&found.own, field, line));
         }
         let mut before = Vec::new();
-        let in_order = checked.iter().map(|(index, _)| *index).is_sorted();
+        let in_order = checked.iter().map(|(index, _)| *index).is_sorted()
+            || checked.iter().all(|(_, value)| is_constant(value));
         let mut values: Vec<(u32, Expr)> = Vec::with_capacity(checked.len());
         for (index, value) in checked {
             // They are computed in the order written.
@@ -195,6 +196,21 @@ impl Checker<'_> {
             value: Some(Box::new(made)),
         };
         Ok(self.make(line, found.ty, ExprKind::Block(None, block)))
+    }
+}
+
+/// Whether an expression gives the same whenever it is computed.
+fn is_constant(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Constant(..)
+        | ExprKind::Len(_) => true,
+        ExprKind::Neg(inner) | ExprKind::Not(inner) | ExprKind::Cast(inner) => is_constant(inner),
+        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        ExprKind::Tuple(parts) | ExprKind::Array(parts) => parts.iter().all(is_constant),
+        _ => false,
     }
 }
 
