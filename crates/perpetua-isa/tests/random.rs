@@ -22,8 +22,8 @@ const FUEL: u8 = 20;
 
 // What a program must leave.
 fn expected(program: &Program) -> Vec<u32> {
-    let mut lanes = Lanes::new(program, vec![start()], Vec::new()).unwrap();
-    lanes.run(3, 8).unwrap();
+    let mut lanes = Lanes::new(program, vec![start()], Vec::new()).expect("buffers of 32 bits");
+    lanes.run(3, 8).expect("plain instructions");
     lanes.buffers.remove(0)
 }
 
