@@ -12,7 +12,7 @@ use super::address::{Stream, Timed};
 use super::error::{Error, is_late};
 use super::frame::Frame;
 use super::job::Allowed;
-use super::places::Places;
+use super::places::{Answers, Places};
 use super::protocol::{Code, Kind};
 use super::queue::{Queue, Waiting};
 
@@ -29,13 +29,6 @@ pub(super) struct Rules {
     /// How long a frame may take from its first byte to its last, either way.
     pub(super) transfer: Duration,
     pub(super) is_ending: AtomicBool,
-}
-
-/// What came of a connection's jobs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Answers {
-    pub(super) results: u64,
-    pub(super) errors: u64,
 }
 
 pub(super) struct Connection<'a> {

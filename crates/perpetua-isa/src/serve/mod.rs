@@ -31,5 +31,6 @@ pub use client::Client;
 pub use error::Error;
 pub use job::{Allowed, Content, Data, Job};
 pub use page::markdown;
-pub use server::{Options, Server, Stopper, Summary};
+pub use places::Summary;
+pub use server::{Options, Server, Stopper};
 pub use work::work;

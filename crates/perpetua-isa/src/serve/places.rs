@@ -8,8 +8,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::address::Stream;
-use super::connection::Answers;
-use super::server::Summary;
 
 /// Clients beyond those that are served, who are told so.
 const REFUSED: usize = 32;
@@ -17,6 +15,28 @@ const REFUSED: usize = 32;
 const TAKING: Duration = Duration::from_secs(1);
 /// How long a new client waits until one of those has gone.
 const ROOM: Duration = Duration::from_secs(1);
+
+/// What a server did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Clients that were served.
+    pub clients: u64,
+    /// Clients that were sent away, because all places were taken by clients with jobs.
+    pub refused: u64,
+    /// Clients, of those that were served, whose place went to another.
+    pub made_way: u64,
+    /// Jobs with a result.
+    pub results: u64,
+    /// Answers that were errors.
+    pub errors: u64,
+}
+
+/// What came of a connection's jobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answers {
+    pub(super) results: u64,
+    pub(super) errors: u64,
+}
 
 struct Place {
     stream: Arc<Stream>,

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::address::{Address, Listener};
 use super::child::{Child, Kinds};
-use super::connection::{self, Answers, Connection, Rules};
+use super::connection::{self, Connection, Rules};
 use super::error::Error;
 use super::job::Allowed;
-use super::places::{Entry, Places};
+use super::places::{Answers, Entry, Places, Summary};
 use super::protocol::Code;
 use super::queue::Queue;
 use super::watch::Watch;
@@ -73,21 +73,6 @@ impl Default for Options {
             transfer: Duration::from_secs(30),
         }
     }
-}
-
-/// What a server did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Clients that were served.
-    pub clients: u64,
-    /// Clients that were sent away, because all places were taken by clients with jobs.
-    pub refused: u64,
-    /// Clients, of those that were served, whose place went to another.
-    pub made_way: u64,
-    /// Jobs with a result.
-    pub results: u64,
-    /// Answers that were errors.
-    pub errors: u64,
 }
 
 /// Runs programs that nobody trusts for clients on this machine.
