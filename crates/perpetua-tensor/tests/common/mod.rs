@@ -4,7 +4,8 @@ use perpetua_device::{BackendKind, Device};
 use perpetua_ir::ops::eval::eval_cast;
 use perpetua_tensor::{DType, Tensor};
 
-/// A device of each backend: the CPU; wgpu where it is built in, which then must be there, in software at least; CUDA where there is a device.
+/// A device of each backend: the CPU; wgpu where it is built in, which then must be there, in software at least; CUDA where there is a device, or where
+/// `PERPETUA_MUST_OPEN` names it.
 #[allow(dead_code, reason = "each test has the part that it needs")]
 pub(crate) fn devices() -> Vec<Device> {
     let mut kinds = vec![BackendKind::Cpu];
@@ -16,7 +17,11 @@ pub(crate) fn devices() -> Vec<Device> {
     if cfg!(feature = "cuda") {
         match Device::new(BackendKind::Cuda, 0) {
             Ok(device) => devices.push(device),
-            Err(error) => eprintln!("skipped on CUDA: {error}"),
+            Err(error) => {
+                let must = std::env::var("PERPETUA_MUST_OPEN").unwrap_or_default();
+                assert!(must != "cuda", "PERPETUA_MUST_OPEN names CUDA: {error}");
+                eprintln!("skipped on CUDA: {error}");
+            }
         }
     }
     devices
