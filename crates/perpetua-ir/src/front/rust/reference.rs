@@ -120,7 +120,8 @@ fn methods(text: &mut String) -> std::fmt::Result {
         let args: Vec<String> = (0..arguments)
             .map(|i| common(&having, name, |found| show(&found.args[i])))
             .collect();
-        let result = common(&having, name, |found| show(&found.result));
+        // Not in quotes, where it would be HTML.
+        let result = common(&having, name, |found| show(&found.result)).replace('<', "\\<");
         let group = GROUPS
             .iter()
             .find(|(_, has)| Scalar::ALL.iter().all(|s| has(*s) == having.contains(s)));
