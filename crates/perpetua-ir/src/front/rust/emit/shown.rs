@@ -295,9 +295,12 @@ impl Emitter<'_> {
 struct Alternatives {
     /// What decides.
     selector: Value,
-    /// For each of its values the name and the fields, by their index among the parts.
-    all: Vec<(u64, String, Vec<(u32, String, Ty)>)>,
+    /// For each of its values the name and the fields.
+    all: Vec<(u64, String, Vec<FieldAt>)>,
 }
+
+/// A field: its index among the parts, its name and its type.
+type FieldAt = (u32, String, Ty);
 
 /// A struct's name without its arguments.
 fn plain_name(desc: &StructDesc) -> &str {
