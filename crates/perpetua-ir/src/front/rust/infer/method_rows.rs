@@ -1,7 +1,92 @@
 //! The methods of scalars that Rust has beside the rows of the operator table.
 
-use super::methods::{Method, Special, Written};
-use crate::ops::{BinaryOp, Domain, UnaryOp};
+use crate::ops::{BinaryOp, Domain, TernaryOp, UnaryOp};
+
+/// A method of scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// A row of the operator table.
+    Unary(UnaryOp),
+    /// A row of the operator table.
+    Binary(BinaryOp),
+    /// A row of the operator table.
+    Ternary(TernaryOp),
+    /// A combination of rows.
+    Special(Special),
+    /// Code in the language.
+    Written(Written),
+}
+
+/// A method of scalars that is code in the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// `checked_add` and its kin: `Some` where the method of the rest of the name has a result.
+    Checked,
+    /// `cmp`, `partial_cmp`.
+    Order,
+    /// `total_cmp`.
+    TotalOrder,
+    /// A method of a byte as a character.
+    Ascii,
+    /// `then`, `then_some`.
+    Then,
+}
+
+/// A method that is a combination of rows; each is the Rust method of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Same,
+    ToBits,
+    ToFloat,
+    ToLeBytes,
+    ToBeBytes,
+    /// The signed integer whose order is the total order of floats.
+    TotalOrder,
+    IsNormal,
+    IsSubnormal,
+    Ilog10,
+    Midpoint,
+    IsMultipleOf,
+    UnboundedShl,
+    UnboundedShr,
+    /// With an operand of the other signedness, which is added by its bits.
+    AddOther,
+    SubOther,
+    OverflowingAddSigned,
+    SaturatingAddSigned,
+    OverflowingNeg,
+    OverflowingPow,
+    SaturatingPow,
+    CarryingAdd,
+    BorrowingSub,
+    CarryingMul,
+    WrappingNeg,
+    WrappingDiv,
+    WrappingRem,
+    SaturatingMul,
+    OverflowingAdd,
+    OverflowingSub,
+    OverflowingMul,
+    UnsignedAbs,
+    IsPositive,
+    IsNegative,
+    IsSignPositive,
+    CountZeros,
+    LeadingOnes,
+    TrailingOnes,
+    IsPowerOfTwo,
+    NextPowerOfTwo,
+    Ilog2,
+    Isqrt,
+    RemEuclid,
+    DivEuclid,
+    DivCeil,
+    NextMultipleOf,
+    Pow,
+    Powi,
+    SinCos,
+    Log,
+}
 
 /// The type of an argument, for a receiver's.
 #[derive(Clone, Copy)]

@@ -6,97 +6,11 @@ use std::rc::Rc;
 use perpetua_syntax::Scalar;
 
 use super::method_rows::{Arg, OTHERS, Res};
-use super::order::ordering;
-use super::ty::{ClosureTy, Len, Ty};
+pub(crate) use super::method_rows::{Method, Special, Written};
+use super::ty::{ClosureTy, Len, Ty, ordering};
 use super::widths::signed;
 pub(crate) use super::widths::{ir_scalar, unsigned};
 use crate::ops::{BinaryOp, Domain, Result as OpResult, Second, TernaryOp, UnaryOp};
-
-/// A method of scalars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
-    /// A row of the operator table.
-    Unary(UnaryOp),
-    /// A row of the operator table.
-    Binary(BinaryOp),
-    /// A row of the operator table.
-    Ternary(TernaryOp),
-    /// A combination of rows.
-    Special(Special),
-    /// Code in the language.
-    Written(Written),
-}
-
-/// A method of scalars that is code in the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// `checked_add` and its kin: `Some` where the method of the rest of the name has a result.
-    Checked,
-    /// `cmp`, `partial_cmp`.
-    Order,
-    /// `total_cmp`.
-    TotalOrder,
-    /// A method of a byte as a character.
-    Ascii,
-    /// `then`, `then_some`.
-    Then,
-}
-
-/// A method that is a combination of rows; each is the Rust method of the same name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Special {
-    Same,
-    ToBits,
-    ToFloat,
-    ToLeBytes,
-    ToBeBytes,
-    /// The signed integer whose order is the total order of floats.
-    TotalOrder,
-    IsNormal,
-    IsSubnormal,
-    Ilog10,
-    Midpoint,
-    IsMultipleOf,
-    UnboundedShl,
-    UnboundedShr,
-    /// With an operand of the other signedness, which is added by its bits.
-    AddOther,
-    SubOther,
-    OverflowingAddSigned,
-    SaturatingAddSigned,
-    OverflowingNeg,
-    OverflowingPow,
-    SaturatingPow,
-    CarryingAdd,
-    BorrowingSub,
-    CarryingMul,
-    WrappingNeg,
-    WrappingDiv,
-    WrappingRem,
-    SaturatingMul,
-    OverflowingAdd,
-    OverflowingSub,
-    OverflowingMul,
-    UnsignedAbs,
-    IsPositive,
-    IsNegative,
-    IsSignPositive,
-    CountZeros,
-    LeadingOnes,
-    TrailingOnes,
-    IsPowerOfTwo,
-    NextPowerOfTwo,
-    Ilog2,
-    Isqrt,
-    RemEuclid,
-    DivEuclid,
-    DivCeil,
-    NextMultipleOf,
-    Pow,
-    Powi,
-    SinCos,
-    Log,
-}
 
 /// A method's signature for one receiver type.
 pub(crate) struct Signature {

@@ -10,14 +10,10 @@ use perpetua_syntax::{BinaryOp, Scalar, Variant};
 use super::methods;
 use super::tree::{Arm, Block, Expr, ExprKind, Pat};
 use super::ty::Ty;
+pub(super) use super::ty::ordering;
 use super::variant::variant_pat;
 use super::{Checker, Result};
-use crate::front::rust::gpu_type::{GpuConst, GpuType};
-
-/// `Ordering`.
-pub(super) fn ordering() -> Ty {
-    Ty::from_desc(&Ordering::describe())
-}
+use crate::front::rust::gpu_type::GpuConst;
 
 /// The orderings, from and to, for which a comparison or a method of `Ordering` holds; for all others where the flag is set.
 fn holds(name: &str) -> Option<(Ordering, Ordering, bool)> {

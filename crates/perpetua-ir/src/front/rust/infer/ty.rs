@@ -1,5 +1,6 @@
 //! Types during inference, and their unification. Knows nothing of expressions.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use perpetua_syntax::Scalar;
 
 use crate::front::rust::describe::GenericStruct;
 use crate::front::rust::describe::{EnumDesc, StructDesc, TypeDesc};
+use crate::front::rust::gpu_type::GpuType;
 
 /// A type, possibly with parts that are not known yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -371,4 +373,9 @@ impl fmt::Display for Shown<'_> {
 /// A type without unknown parts as text.
 pub(crate) fn show(ty: &Ty) -> String {
     Unifier::default().show(ty)
+}
+
+/// `Ordering`.
+pub(crate) fn ordering() -> Ty {
+    Ty::from_desc(&Ordering::describe())
 }
