@@ -20,6 +20,7 @@
     clippy::needless_borrows_for_generic_args,
     clippy::obfuscated_if_else,
     clippy::unnecessary_lazy_evaluations,
+    clippy::eq_op,
     reason = "kernels are written as users write them"
 )]
 
