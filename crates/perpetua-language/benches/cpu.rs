@@ -330,12 +330,15 @@ fn empty_launches(device: &Device) -> Result<()> {
     })
 }
 
+/// What measures and prints.
+type Part = fn(&Device) -> Result<()>;
+
 fn main() -> Result<()> {
     let device = Device::new(BackendKind::Cpu, 0)?;
     // Cargo adds arguments of its own.
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
-    let parts: [(&str, fn(&Device) -> Result<()>); 3] = [
+    let parts: [(&str, Part); 3] = [
         ("by hand", against_hand),
         ("long loops", long_loops),
         ("empty launches", empty_launches),
