@@ -145,6 +145,15 @@ impl Packet {
         }
     }
 
+    /// Whether it must be delivered before `other`: messages of one sender to one actor keep their order within a priority.
+    pub(crate) fn goes_before(&self, other: &Packet) -> bool {
+        let way = |packet: &Packet| {
+            let head = &packet.header;
+            (head.sender, head.destination, head.priority)
+        };
+        way(self) == way(other) && self.header.sent < other.header.sent
+    }
+
     /// The packet as words.
     pub fn to_words(&self) -> [u32; PACKET_WORDS] {
         let h = &self.header;

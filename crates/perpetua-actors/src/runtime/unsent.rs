@@ -42,6 +42,23 @@ impl Unsent {
         self.packets.push_back(packet);
     }
 
+    /// Whether one of them must be delivered before `packet`.
+    pub(crate) fn has_before(&self, packet: &Packet) -> bool {
+        self.packets.iter().any(|other| other.goes_before(packet))
+    }
+
+    /// Keeps one that came back, before what was sent after it.
+    pub(crate) fn keep_again(&mut self, packet: Packet) {
+        let is_later = |other: &Packet| other.header.sent > packet.header.sent;
+        let at = self.packets.iter().position(is_later);
+        let at = at.unwrap_or(self.packets.len());
+        if at == 0 {
+            // The first of them waits from now on.
+            self.since = None;
+        }
+        self.packets.insert(at, packet);
+    }
+
     /// Keeps what a checkpoint held.
     pub(crate) fn keep_all(&mut self, packets: &[Packet]) {
         self.packets.extend(packets);

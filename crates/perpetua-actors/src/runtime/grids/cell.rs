@@ -79,25 +79,30 @@ impl Cell {
         }
     }
 
-    /// Keeps a packet that came back, for when the actor is active again, unless so many wait for it. It goes before what its sender has sent
-    /// since.
-    pub(super) fn hold_again(&self, packet: &Packet, capacity: usize) -> std::result::Result<(), Refusal> {
+    /// Keeps a packet that came back, for when the actor is active again, before what its sender has sent since. Gives back what then has no room, where
+    /// `capacity` packets wait for it: the last of what its sender has sent since, or the packet itself.
+    pub(super) fn hold_again(
+        &self,
+        packet: &Packet,
+        capacity: usize,
+    ) -> std::result::Result<Option<Packet>, Refusal> {
         let mut inside = lock(&self.inside);
         if inside.removed || inside.life == ActorState::Terminated {
             return Err(Refusal::Gone);
         }
-        if self.waits.load(Ordering::Relaxed) as usize >= capacity {
-            return Err(Refusal::Full);
-        }
-        let head = &packet.header;
-        let is_later = |other: &Packet| {
-            let other = &other.header;
-            (other.sender, other.priority) == (head.sender, head.priority) && other.sent > head.sent
-        };
+        let is_later = |other: &Packet| packet.goes_before(other);
         let at = inside.held.iter().position(is_later).unwrap_or(inside.held.len());
+        if (self.waits.load(Ordering::Relaxed) as usize) < capacity {
+            inside.held.insert(at, *packet);
+            self.waits.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let Some(last) = inside.held.iter().rposition(is_later) else {
+            return Ok(Some(*packet));
+        };
+        let left = inside.held.remove(last);
         inside.held.insert(at, *packet);
-        self.waits.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(left)
     }
 
     /// Moves it on; `tell` says so to the device, with what has waited for it where it becomes active.
@@ -277,14 +282,18 @@ mod tests {
         }
         // In the order in which the device gives them back.
         for (sender, sent) in [(1, 1), (1, 2), (2, 1), (3, 9)] {
-            assert_eq!(cell.hold_again(&packet(sender, sent), 4), Ok(()));
+            assert_eq!(cell.hold_again(&packet(sender, sent), 4), Ok(None));
         }
-        assert_eq!(cell.hold_again(&packet(1, 2), 4), Err(Refusal::Full));
+        // One that was sent before what waits takes the place of the last of that.
+        let [early, late, other] = [packet(1, 0), packet(1, 6), packet(4, 0)];
+        assert_eq!(cell.hold_again(&early, 4), Ok(Some(packet(1, 5))));
+        assert_eq!(cell.hold_again(&late, 4), Ok(Some(late)));
+        assert_eq!(cell.hold_again(&other, 4), Ok(Some(other)));
         let mut order = Vec::new();
         cell.revive(ActorState::Active, |_, held| {
             order = held.iter().map(|p| (p.header.sender.0, p.header.sent)).collect();
         });
-        assert_eq!(order, [(1, 1), (1, 2), (1, 3), (2, 1), (2, 4), (1, 5), (3, 9)]);
+        assert_eq!(order, [(1, 0), (1, 1), (1, 2), (1, 3), (2, 1), (2, 4), (3, 9)]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::kernels::layout::{
 };
 use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
-use crate::runtime::engine::Refusal;
+use crate::runtime::unsent::Unsent;
 
 /// Packets taken out of a home at once.
 const BATCH: usize = 64;
@@ -179,25 +179,33 @@ impl Shared {
         self.host.undelivered(group, &packet, reason);
     }
 
-    /// Puts a packet that the device could not let wait into its actor's mailbox. Where that is full, the packet waits with its sender.
+    /// Puts a packet that the device could not let wait into its actor's mailbox, before what its sender has sent since. What the mailbox has no room for
+    /// waits with its sender.
     pub(super) fn bring_back(&self, to: &Deployed, cell: &Cell, packet: &Packet) {
-        let sender = packet.header.sender;
-        let from = self.find(sender);
-        let holds = from.as_ref().and_then(|from| Some((from, from.cell(sender)?)));
-        let taken = match holds {
-            // Behind what it has sent before.
-            Some((_, sender)) if sender.is_stalled() => Err(Refusal::Full),
-            Some(_) => cell.hold_again(packet, to.group.capacity),
+        let actor = packet.header.sender;
+        let from = self.find(actor);
+        let sender = from.as_ref().and_then(|from| from.cell(actor));
+        let capacity = match sender {
+            Some(_) => to.group.capacity,
             // The mailbox has taken it from the host.
-            None => cell.hold_again(packet, usize::MAX),
+            None => usize::MAX,
         };
-        match (taken, holds) {
-            // It may have become active before the packet was kept.
-            (Ok(()), _) => cell.take_left().iter().for_each(|packet| {
-                to.push(packet.to_words(), true);
-            }),
-            (Err(Refusal::Full), Some((from, sender))) => self.hold(from, sender, packet),
-            (Err(_), _) => self.host.undelivered(&to.group, packet, DeadReason::Terminated),
+        // Until it is kept: one that was sent before it may come back meanwhile, through another home.
+        let unsent = sender.map(|sender| lock(&sender.unsent));
+        let kept = match unsent.as_ref().is_some_and(|unsent| unsent.has_before(packet)) {
+            true => Ok(Some(*packet)),
+            false => cell.hold_again(packet, capacity),
+        };
+        let Ok(left) = kept else {
+            drop(unsent);
+            return self.host.undelivered(&to.group, packet, DeadReason::Terminated);
+        };
+        // It may have become active before the packet was kept.
+        cell.take_left().iter().for_each(|packet| {
+            to.push(packet.to_words(), true);
+        });
+        if let (Some(left), Some(from), Some(sender), Some(unsent)) = (left, &from, sender, unsent) {
+            self.hold(from, sender, unsent, &left, Unsent::keep_again);
         }
     }
 

@@ -139,6 +139,67 @@ fn what_comes_back_from_a_full_mailbox_waits_with_its_sender() {
     engine.stop();
 }
 
+fn sent_at(sent: u64, from: ActorId, to: ActorId) -> Packet {
+    let mut packet = packet(from, to);
+    packet.header.sent = sent;
+    packet
+}
+
+/// When those that wait in an actor's mailbox were sent, and those that wait with it.
+fn waiting(engine: &Grids, actor: ActorId) -> [Vec<u64>; 2] {
+    let image = engine.freeze().unwrap().image(actor).unwrap();
+    [image.mailbox, image.unsent].map(|packets| packets.iter().map(|packet| packet.header.sent).collect())
+}
+
+#[test]
+fn what_comes_back_finds_its_room_while_its_sender_waits_for_the_host() {
+    let (host, engine, _group) = engine(2, 4);
+    let [sender, other] = [ActorId(0), ActorId(1)];
+    let deployed = engine.shared.find(other).unwrap();
+    let [from, to] = [&deployed.cells[0], &deployed.cells[1]];
+    let out = sent_at(2, sender, ActorId::HOST);
+    (0..4).for_each(|_| assert!(host.outputs(sender).push(&out, 4)));
+    engine.shared.out(&deployed, &out);
+    assert!(from.is_stalled());
+    // Its queue at the host is full, the mailbox is not.
+    engine
+        .shared
+        .bring_back(&deployed, to, &sent_at(1, sender, other));
+    assert_eq!(waiting(&engine, other)[0], [1]);
+    // But one that it has sent before waits with it.
+    engine.shared.out(&deployed, &sent_at(3, sender, other));
+    for sent in [5, 4] {
+        engine
+            .shared
+            .bring_back(&deployed, to, &sent_at(sent, sender, other));
+    }
+    assert_eq!(waiting(&engine, other)[0], [1]);
+    assert_eq!(waiting(&engine, sender)[1], [2, 3, 4, 5]);
+    assert!(matches!(host.outputs(sender).poll(None), Output::Packet(..)));
+    engine.resume(sender);
+    assert_eq!(waiting(&engine, other)[0], [1, 3, 4, 5]);
+    assert!(!from.is_stalled());
+    engine.give_up(sender);
+    assert_eq!(host.dead.counts().total(), 0);
+    engine.stop();
+}
+
+#[test]
+fn what_comes_back_to_a_full_mailbox_keeps_its_order() {
+    let (_host, engine, _group) = engine(2, 2);
+    let [sender, other] = [ActorId(0), ActorId(1)];
+    let deployed = engine.shared.find(other).unwrap();
+    // As from several homes, whose rings are emptied in any order.
+    for sent in [4, 5, 3, 1, 2] {
+        engine
+            .shared
+            .bring_back(&deployed, &deployed.cells[1], &sent_at(sent, sender, other));
+    }
+    assert_eq!(waiting(&engine, other)[0], [1, 2]);
+    assert_eq!(waiting(&engine, sender)[1], [3, 4, 5]);
+    engine.stop();
+}
+
 /// Counts how often a device's resident kernels are parked.
 #[derive(Default)]
 struct Parks(AtomicU32);

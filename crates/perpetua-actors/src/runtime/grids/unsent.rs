@@ -1,6 +1,7 @@
 //! What actors of a device send to the host, to topics, and to actors that cannot take it on the device. Where there is no room, the actor is held: it handles nothing
 //! until there is, or until the runtime's patience ends; what it has sent meanwhile waits behind. Must not know rings.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use super::cell::Cell;
@@ -10,6 +11,7 @@ use crate::lock::lock;
 use crate::message::{ActorId, Kind, Packet};
 use crate::runtime::engine::Refusal;
 use crate::runtime::outbox;
+use crate::runtime::unsent::Unsent;
 
 /// Whether a packet that has left its device is for an actor.
 pub(super) fn is_for_actor(packet: &Packet) -> bool {
@@ -38,23 +40,28 @@ impl Shared {
             },
         };
         if !gone {
-            self.hold(deployed, cell, packet);
+            self.hold(deployed, cell, lock(&cell.unsent), packet, Unsent::keep);
         }
     }
 
-    /// Keeps what an actor has sent and what finds no room, and holds the actor.
-    pub(super) fn hold(&self, deployed: &Deployed, cell: &Cell, packet: &Packet) {
+    /// Keeps what an actor has sent and what finds no room, where `keep` puts it, and holds the actor. `unsent` is the actor's.
+    pub(super) fn hold(
+        &self,
+        deployed: &Deployed,
+        cell: &Cell,
+        mut unsent: MutexGuard<'_, Unsent>,
+        packet: &Packet,
+        keep: fn(&mut Unsent, Packet),
+    ) {
         let actor = packet.header.sender;
-        {
-            let mut unsent = lock(&cell.unsent);
-            // Whoever removes it says so before the last look at what is unsent.
-            if cell.is_removed() {
-                drop(unsent);
-                return self.host.undelivered(&deployed.group, packet, DeadReason::Full);
-            }
-            unsent.keep(*packet);
-            unsent.wait(&self.host, actor);
+        // Whoever removes it says so before the last look at what is unsent.
+        if cell.is_removed() {
+            drop(unsent);
+            return self.host.undelivered(&deployed.group, packet, DeadReason::Full);
         }
+        keep(&mut unsent, *packet);
+        unsent.wait(&self.host, actor);
+        drop(unsent);
         self.stall(deployed, cell, actor, true);
         // There may have been room between the two.
         self.send_on(deployed, actor);
