@@ -191,18 +191,26 @@ impl K2kBroker {
         destination: ActorId,
         packet: Packet,
     ) -> Result<DeliveryReceipt> {
-        Ok(self.send_now(source, destination, packet))
+        self.send_now(source, destination, packet)
     }
 
     /// Sends `packet` to the actor called `name`. An error where there is none; the packet is still the caller's.
     pub fn send_by_name(&self, source: ActorId, name: &str, packet: Packet) -> Result<DeliveryReceipt> {
-        Ok(self.send_now(source, self.resolve(name)?, packet))
+        self.send_now(source, self.resolve(name)?, packet)
     }
 
     /// Sends `packet` from `source` to `destination`, stamped now; what its header says of these three does not count. A full
     /// mailbox refuses: the packet is still the caller's. What is sent to nobody is a dead letter.
-    pub fn send_now(&self, source: ActorId, destination: ActorId, mut packet: Packet) -> DeliveryReceipt {
-        let timestamp = self.clock.tick();
+    ///
+    /// # Errors
+    /// [`ActorError::ClockEnd`] in the last second of the clock's range, in the year 2112; the packet is still the caller's.
+    pub fn send_now(
+        &self,
+        source: ActorId,
+        destination: ActorId,
+        mut packet: Packet,
+    ) -> Result<DeliveryReceipt> {
+        let timestamp = self.clock.begin()?;
         packet.header.sender = source;
         packet.header.destination = destination.0;
         packet.header.sent = timestamp.packed;
@@ -225,13 +233,13 @@ impl K2kBroker {
         if let Some(reason) = reason {
             self.dead.add(packet, reason, timestamp);
         }
-        DeliveryReceipt {
+        Ok(DeliveryReceipt {
             message: MessageId(timestamp.packed),
             source,
             destination,
             status,
             timestamp,
-        }
+        })
     }
 
     /// Sends all dead letters again; those that are taken now are out of the store, the others stay. Says how many are out.
@@ -287,6 +295,7 @@ impl K2kBroker {
 #[cfg(all(test, not(perpetua_loom)))]
 mod tests {
     use super::*;
+    use crate::clock::physical::PhysicalClock;
     use crate::message::{Header, Kind, PAYLOAD_WORDS, priority};
 
     fn packet(value: u32) -> Packet {
@@ -319,14 +328,14 @@ mod tests {
         let broker = broker();
         let (producer, mut mailbox) = mpsc::ring(2).unwrap();
         broker.register(B, "b", Arc::new(producer)).unwrap();
-        let first = broker.send_now(A, B, packet(7));
+        let first = broker.send_now(A, B, packet(7)).unwrap();
         let second = broker.send_by_name(A, "b", packet(8)).unwrap();
         assert_eq!(
             (first.status, second.status),
             (DeliveryStatus::Queued, DeliveryStatus::Queued)
         );
         assert!(first.is_accepted() && first.message < second.message);
-        let third = broker.send_now(A, B, packet(9));
+        let third = broker.send_now(A, B, packet(9)).unwrap();
         assert_eq!(third.status, DeliveryStatus::Refused(Refusal::Full));
         let got = mailbox.pop().unwrap();
         assert_eq!(
@@ -346,6 +355,23 @@ mod tests {
         };
         assert_eq!(broker.stats(), expected);
         assert!(broker.dead_letters().is_empty());
+    }
+
+    #[test]
+    fn at_the_end_of_the_clock_nothing_is_sent() {
+        let end = PhysicalClock::Manual(Arc::new(AtomicU64::new((1 << 52) - 1)));
+        let clock = Arc::new(HlcClock::with_physical(1, end));
+        let broker = K2kBroker::new(clock, Arc::new(DeadLetters::new(8)));
+        let (producer, mut mailbox) = mpsc::ring(2).unwrap();
+        broker.register(B, "b", Arc::new(producer)).unwrap();
+        for sent in [
+            broker.send_now(A, B, packet(1)),
+            broker.send_by_name(A, "b", packet(2)),
+        ] {
+            assert!(matches!(sent, Err(ActorError::ClockEnd)));
+        }
+        assert!(mailbox.pop().is_none() && broker.dead_letters().is_empty());
+        assert_eq!(broker.stats(), BrokerStats::default());
     }
 
     #[test]
@@ -371,13 +397,13 @@ mod tests {
         let broker = broker();
         let (producer, mut mailbox) = mpsc::ring(4).unwrap();
         assert_eq!(
-            broker.send_now(A, B, packet(1)).status,
+            broker.send_now(A, B, packet(1)).unwrap().status,
             DeliveryStatus::Refused(Refusal::Unknown)
         );
         broker.register(B, "b", Arc::new(producer.clone())).unwrap();
         broker.unregister(B);
         assert_eq!(
-            broker.send_now(A, B, packet(2)).status,
+            broker.send_now(A, B, packet(2)).unwrap().status,
             DeliveryStatus::Refused(Refusal::Terminated)
         );
         assert_eq!(broker.resend_dead_letters(), 0);
@@ -389,7 +415,7 @@ mod tests {
         );
         mailbox.close();
         assert_eq!(
-            broker.send_now(A, B, packet(3)).status,
+            broker.send_now(A, B, packet(3)).unwrap().status,
             DeliveryStatus::Refused(Refusal::Terminated)
         );
         assert_eq!(broker.dead_letters().counts().of(DeadReason::Terminated), 2);

@@ -22,7 +22,7 @@ use physical::PhysicalClock;
 pub const COUNTER_BITS: u32 = 12;
 const COUNTER: u64 = (1 << COUNTER_BITS) - 1;
 /// Close to the last stamp. From here on each is given by a change that may be refused, so that no thread goes past the last, and runtimes begin nothing.
-pub(crate) const END: u64 = u64::MAX - (1 << 32);
+const END: u64 = u64::MAX - (1 << 32);
 /// How far a remote clock may be ahead, unless said otherwise: a minute, in microseconds.
 pub const DEFAULT_MAX_DRIFT: u64 = 60_000_000;
 
@@ -162,6 +162,15 @@ impl HlcClock {
     pub fn try_tick(&self) -> Result<HlcTimestamp> {
         let stamp = self.stamp(self.physical.packed());
         stamp.map(|packed| self.at(packed)).ok_or(ActorError::ClockEnd)
+    }
+
+    /// A stamp for something that begins now: behind it there are others for all that comes of it. [`ActorError::ClockEnd`] where so few are left
+    /// that there might be none.
+    pub(crate) fn begin(&self) -> Result<HlcTimestamp> {
+        match self.tick() {
+            stamp if stamp.packed < END => Ok(stamp),
+            _ => Err(ActorError::ClockEnd),
+        }
     }
 
     /// The greatest stamp so far, or physical time where that is later. Does not move the clock.

@@ -16,7 +16,7 @@ use super::outputs::Outputs;
 use super::several::Neighbours;
 use super::simulation::{Simulator, Traced};
 use super::timer::{Job, Timer};
-use crate::clock::{COUNTER_BITS, END, HlcClock, HlcTimestamp};
+use crate::clock::{COUNTER_BITS, HlcClock, HlcTimestamp};
 use crate::dead_letters::{DeadLetters, DeadReason};
 use crate::error::ActorError;
 use crate::lock::{lock, read, write};
@@ -91,15 +91,12 @@ impl Host {
         }
     }
 
-    /// A stamp greater than all before, for something that begins now. Behind it there are others for all that comes of it.
+    /// A stamp greater than all before, for something that begins now.
     ///
     /// # Errors
     /// [`ActorError::ClockEnd`].
     pub(crate) fn now(&self) -> crate::Result<u64> {
-        match self.clock.tick().packed {
-            stamp if stamp < END => Ok(stamp),
-            _ => Err(ActorError::ClockEnd),
-        }
+        Ok(self.clock.begin()?.packed)
     }
 
     /// All stamps from now on are greater than this one, which another clock of this runtime's has given.

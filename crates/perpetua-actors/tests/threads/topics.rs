@@ -174,6 +174,7 @@ fn the_broker_reaches_actors_by_number_and_name() {
     assert!(
         !broker
             .send_now(ActorId::HOST, third, Packet::of(&note(1)))
+            .expect("a receipt")
             .is_accepted()
     );
     assert_eq!(runtime.dead_letters().counts().of(DeadReason::Terminated), 1);
