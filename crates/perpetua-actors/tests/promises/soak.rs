@@ -41,9 +41,13 @@ impl Drop for Ends<'_> {
     }
 }
 
+/// How long an answer, and how long what is to be seen beyond the soak's time, may take on a busy machine with a slow driver. What was lost fails then.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 pub(crate) fn each_accepted_message_is_handled_once_or_reported() {
     let seconds = std::env::var("PERPETUA_SOAK_SECONDS").map_or(2, |text| text.parse().unwrap());
     let runtime = builder()
+        .ask_timeout(PATIENCE)
         .patience(Duration::from_millis(20))
         .dead_letters(1 << 20)
         .build_blocking()
@@ -72,6 +76,8 @@ pub(crate) fn each_accepted_message_is_handled_once_or_reported() {
                 let _ends = Ends(sending);
                 let mut dice = seed;
                 while Instant::now() < until || !enough() {
+                    let late = Instant::now() > until + PATIENCE;
+                    assert!(!late, "no faults, answers or full mailboxes for too long");
                     dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     let kernel = all.actor(dice >> 30).unwrap();
                     let place = if dice >> 12 & 15 == 0 { 9 } else { 1 };
