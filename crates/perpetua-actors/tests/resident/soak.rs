@@ -304,7 +304,7 @@ pub(crate) fn soak() {
     // A held actor handles only what was on its way to it by then: about what its mailbox takes on a device. The interpreter brings it two to five outputs;
     // were it not held, it would be more than twelve.
     let most = match on_threads || !super::has_gpu() {
-        true => 8,
+        true => 11,
         false => CAPACITY as u64,
     };
     assert!(
