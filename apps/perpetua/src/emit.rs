@@ -196,7 +196,10 @@ fn written(texts: &[(&str, String)], folder: &Path, args: &Args) -> Result<(), F
         folder.join(format!("{name}.{extension}"))
     };
     let places: Vec<PathBuf> = texts.iter().map(|(kernel, _)| *kernel).map(place).collect();
-    let outputs: Vec<_> = places.iter().map(|place| ("--out-dir", Some(place))).collect();
+    let outputs: Vec<files::Output<'_>> = places
+        .iter()
+        .map(|place| ("--out-dir", Some(place), &[][..]))
+        .collect();
     files::check_places(&outputs, Some(("the source", &args.file)))?;
     let mut all = places.iter().zip(texts);
     all.try_for_each(|(place, (_, text))| files::write(place, text.as_bytes()))

@@ -294,38 +294,37 @@ pub(crate) fn is_named_file(path: &Path) -> io::Result<bool> {
     Ok(matches!(resolve(path)?, Place::File(_)))
 }
 
-/// A name whose ending promises another kind of file than `own`, which is written.
-pub(crate) fn check_kind(option: &str, path: &Path, own: &str) -> Result<(), Failure> {
-    const KINDS: [&str; 14] = [
-        "bmp", "csv", "gif", "jpeg", "jpg", "json", "mp4", "npy", "pdf", "png", "svg", "tif", "tiff", "webp",
-    ];
-    let kind = path
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    if kind == own || !KINDS.contains(&kind.as_str()) {
+/// Whether a name has this ending, in whichever case.
+pub(crate) fn ends_in(path: &Path, kind: &str) -> bool {
+    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(kind))
+}
+
+/// Refuses a name whose ending is another's than that of the `kinds` that are written: it would be a file of the user's.
+fn check_kind(option: &str, path: &Path, kinds: &[&str]) -> Result<(), Failure> {
+    let [first, ..] = kinds else { return Ok(()) };
+    if path.extension().is_none() || kinds.iter().any(|kind| ends_in(path, kind)) {
         return Ok(());
     }
     Err(format!(
         "{option} {}: what is written is {}: name it {}",
         say::file(path),
-        own.to_uppercase(),
-        say::file(path.with_extension(own))
+        kinds.join(" or ").to_uppercase(),
+        say::file(path.with_extension(first))
     )
     .into())
 }
 
+/// An option, the file that it names, and the endings of what is written there; none where any will do.
+pub(crate) type Output<'a> = (&'a str, Option<&'a PathBuf>, &'a [&'a str]);
+
 /// A place that cannot be written is better known before the work than after it; and no two files may go to one place, nor one to
-/// where the `input` lies, which has a name for messages.
-pub(crate) fn check_places(
-    outputs: &[(&str, Option<&PathBuf>)],
-    input: Option<(&str, &Path)>,
-) -> Result<(), Failure> {
+/// where the `input` lies, which has a name for messages, or to a name of another kind of file.
+pub(crate) fn check_places(outputs: &[Output<'_>], input: Option<(&str, &Path)>) -> Result<(), Failure> {
     let input = input.and_then(|(name, path)| Some((name, fs::canonicalize(path).ok()?)));
     let mut taken: Vec<(&str, PathBuf)> = input.into_iter().collect();
     let inputs = taken.len();
-    for (option, path) in outputs {
+    let mut files = Vec::new();
+    for (option, path, kinds) in outputs {
         let Some(path) = path else { continue };
         let failed = |why: String| Failure::from(format!("{option} {}: {why}", say::file(path)));
         if path.as_os_str() == "-" {
@@ -352,6 +351,7 @@ pub(crate) fn check_places(
             return Err(failed(format!("this is where {other} lies; name another file")));
         }
         taken.push((option, absolute));
+        files.push((option, path, kinds));
         if target.exists() {
             OpenOptions::new()
                 .write(true)
@@ -360,6 +360,9 @@ pub(crate) fn check_places(
         }
         can_be_beside(&target)
             .map_err(|e| failed(format!("nothing can be written in {}: {e}", say::file(folder))))?;
+    }
+    for (option, path, kinds) in files {
+        check_kind(option, path, kinds)?;
     }
     // Nothing is removed for a run that is refused.
     #[cfg(unix)]
@@ -378,7 +381,7 @@ mod tests {
             .collect();
         let outputs: Vec<_> = outputs
             .iter()
-            .map(|(option, path)| (*option, Some(path)))
+            .map(|(option, path)| (*option, Some(path), &["png", "svg"][..]))
             .collect();
         let found = check_places(&outputs, input.map(|path| ("--scene", path))).map_err(|e| e.to_string());
         match found {
@@ -424,6 +427,16 @@ mod tests {
             Some(&at("scene.toml")),
             "this is where --scene lies",
         );
+        for name in ["a.rs", "a.md", "a.0", "a.jpg"] {
+            let expect = format!(
+                "--out {}: what is written is PNG or SVG: name it ",
+                at(name).display()
+            );
+            refused(&[("--out", &at(name))], None, &expect);
+        }
+        for name in ["a", "a.PNG", "a.b.svg", ".hidden"] {
+            refused(&[("--out", &at(name))], None, "");
+        }
         for length in [300, 250] {
             refused(&[("--out", &at(&"n".repeat(length)))], None, "File name too long");
         }

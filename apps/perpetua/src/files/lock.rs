@@ -85,7 +85,7 @@ mod tests {
         let said = Lock::take(&path).unwrap_err().to_string();
         let expect = format!("c.bin is in use by process {}", std::process::id());
         assert!(said.contains(&expect), "{said}");
-        super::super::check_places(&[("--checkpoint", Some(&path))], None).unwrap();
+        super::super::check_places(&[("--checkpoint", Some(&path), &[])], None).unwrap();
         assert!(lock.path.exists());
         drop(lock);
         drop(Lock::take(&path).unwrap().unwrap());

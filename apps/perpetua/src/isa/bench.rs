@@ -56,10 +56,7 @@ fn sigmoid(a: &[f32], out: &mut [f32]) {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    crate::files::check_places(&[("--plot", args.plot.as_ref())], None)?;
-    args.plot
-        .as_ref()
-        .map_or(Ok(()), |path| crate::files::check_kind("--plot", path, "svg"))?;
+    crate::files::check_places(&[("--plot", args.plot.as_ref(), &["svg"])], None)?;
     let wanted: Vec<BackendKind> = match args.backend.is_empty() {
         true => vec![BackendKind::Cpu, BackendKind::Cuda, BackendKind::Wgpu],
         false => args.backend.iter().map(|backend| (*backend).into()).collect(),

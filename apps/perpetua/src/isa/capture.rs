@@ -1,6 +1,6 @@
 //! `perpetua isa capture`: a kernel of a Rust file as a program.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use perpetua::isa;
 
@@ -20,7 +20,7 @@ pub(super) struct Args {
     file: PathBuf,
     /// The kernel, a generic one with its arguments: 'sum::<f32, 256>' [default: the file's only one]
     kernel: Option<String>,
-    /// Where to write the program instead of printing it: its text to a name that ends in .pasm, to others its binary form
+    /// Where to write the program instead of printing it: its text to a name that ends in .pasm, its binary form to one that ends in .pisa
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -34,13 +34,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
     let kernel = file.kernel(wanted.as_ref())?;
-    files::check_places(&[("--out", args.out.as_ref())], Some(("the kernel", &args.file)))?;
+    let out = ("--out", args.out.as_ref(), &["pisa", "pasm"][..]);
+    files::check_places(&[out], Some(("the kernel", &args.file)))?;
     let how = wanted.unwrap_or_default().instantiation(&kernel, 64)?;
     let program = isa::capture(&file.lowered(&kernel, &how)?)?;
-    let is_text = |out: &Path| out.extension().is_some_and(|extension| extension == "pasm");
     match &args.out {
         None => super::print(&program.to_string()),
-        Some(out) if is_text(out) => files::write(out, program.to_string().as_bytes()),
+        Some(out) if files::ends_in(out, "pasm") => files::write(out, program.to_string().as_bytes()),
         Some(out) => super::write(&program, out),
     }
 }

@@ -226,7 +226,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 }
                 Ok(_) => {}
             }
-            files::check_places(&[("--out", out.as_ref())], Some(("the program", path)))?;
+            files::check_places(&[("--out", out.as_ref(), &["pasm"])], Some(("the program", path)))?;
             match out {
                 Some(out) => files::write(out, text.as_bytes()),
                 None => print(&text),
@@ -404,7 +404,7 @@ fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
     let program = &source.program;
     verify::verify(program).map_err(|error| source.failed(error))?;
     let out = out.map_or_else(|| path.with_extension("pisa"), Path::to_path_buf);
-    files::check_places(&[("--out", Some(&out))], Some(("the text", path)))?;
+    files::check_places(&[("--out", Some(&out), &["pisa"])], Some(("the text", path)))?;
     write(program, &out)
 }
 

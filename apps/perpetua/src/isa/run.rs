@@ -116,7 +116,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         contents.push((buffer.name.clone(), buffer.element, read));
     }
     let places: Vec<_> = args.outputs.iter().map(|(_, file)| PathBuf::from(file)).collect();
-    let places: Vec<_> = places.iter().map(|place| ("--out", Some(place))).collect();
+    let places: Vec<_> = places
+        .iter()
+        .map(|place| ("--out", Some(place), &["npy", "png"][..]))
+        .collect();
     for text in &args.programs {
         let (path, _) = super::path_and_names(text);
         files::check_places(&places, Some(("the program", path)))?;
@@ -184,7 +187,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 each: 1,
                 shape: &content.shape,
             };
-            let written = match file.extension().is_some_and(|extension| extension == "png") {
+            let written = match files::ends_in(file, "png") {
                 true => {
                     picture::draw(&numbers, bytes, None).map_err(|error| format!("--out {name}: {error}"))?
                 }

@@ -119,28 +119,12 @@ fn once(args: &Args) -> Result<(), Failure> {
         wanted: wanted.unwrap_or_default(),
     };
     let picture = args.picture();
-    for (option, file, kind) in args
-        .outputs
+    let arrays: Vec<PathBuf> = args.outputs.iter().map(|(_, file)| file.into()).collect();
+    let mut places: Vec<files::Output<'_>> = arrays
         .iter()
-        .map(|(_, file)| ("--out", file.as_ref(), "npy"))
-        .chain(
-            picture
-                .iter()
-                .map(|(_, file)| ("--picture", file.as_path(), "png")),
-        )
-    {
-        files::check_kind(option, file, kind)?;
-    }
-    let mut places: Vec<(&str, Option<PathBuf>)> = args
-        .outputs
-        .iter()
-        .map(|(_, file)| ("--out", Some(file.into())))
+        .map(|file| ("--out", Some(file), &["npy"][..]))
         .collect();
-    places.push(("--picture", picture.as_ref().map(|(_, file)| file.clone())));
-    let places: Vec<_> = places
-        .iter()
-        .map(|(option, place)| (*option, place.as_ref()))
-        .collect();
+    places.push(("--picture", picture.as_ref().map(|(_, file)| file), &["png"]));
     files::check_places(&places, Some(("the kernel", &args.file)))?;
     // What is wrong with the command line is said before a device is opened.
     let plan = job.plan(64)?;

@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::session::BATCH;
 use super::steps::steps_of;
 use super::{Args, Dtype, Failure, Source, open};
-use crate::files::{check_kind, check_places, write};
+use crate::files::{check_places, write};
 use crate::say::{say, short};
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
@@ -45,12 +45,11 @@ fn refuse(args: &Args) -> Result<(), Failure> {
 
 pub(super) fn run(args: &Args, source: &Source) -> Result<(), Failure> {
     refuse(args)?;
-    let scene = &source.scene()?;
+    let (scene, out) = (&source.scene()?, args.still());
     check_places(
-        &[("--out", Some(&args.out))],
+        &[("--out", out.as_ref(), &["png"])],
         Some(("--scene", Path::new(&args.scene))),
     )?;
-    check_kind("--out", &args.out, "png")?;
     if args.frames != Args::default().frames {
         return Err("--frames: tile actors make no films yet: leave it out, or take --mode launch".into());
     }
@@ -80,9 +79,10 @@ pub(super) fn run(args: &Args, source: &Source) -> Result<(), Failure> {
         return Err(Error::Diverged { step: steps }.into());
     }
     tiles.stop()?;
+    let Some(out) = out else { return Ok(()) };
     let range = args.range.unwrap_or_else(|| percentile(&field));
     let rgb = painter.draw(&field, &cells, range);
-    write(&args.out, &encode_png(&rgb, w as u32, h as u32)?)
+    write(&out, &encode_png(&rgb, w as u32, h as u32)?)
 }
 
 /// Lets `perpetua top` look at the tiles, where `PERPETUA_TOP` asks for it: a row, whose messages are steps.

@@ -12,7 +12,7 @@ use perpetua::wave::{
 
 use super::prepare::fits;
 use super::{Backend, Dtype, Failure};
-use crate::files::{check_kind, check_places, write};
+use crate::files::{check_places, write};
 use crate::listing::Listing;
 use crate::say::say;
 use crate::text;
@@ -212,15 +212,12 @@ const LEAST_STEPS: u64 = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     check_places(
-        &[("--csv", args.csv.as_ref()), ("--plot", args.plot.as_ref())],
+        &[
+            ("--csv", args.csv.as_ref(), &["csv"]),
+            ("--plot", args.plot.as_ref(), &["svg"]),
+        ],
         None,
     )?;
-    args.csv
-        .as_ref()
-        .map_or(Ok(()), |path| check_kind("--csv", path, "csv"))?;
-    args.plot
-        .as_ref()
-        .map_or(Ok(()), |path| check_kind("--plot", path, "svg"))?;
     if !(args.seconds > 0.0 && args.seconds < 1e6) {
         return Err(format!(
             "--seconds {:e}: it must be above 0, and below a million",

@@ -62,9 +62,9 @@ pub(super) struct Args {
     /// Open a window: watch, and draw walls, lenses, sources
     #[arg(long)]
     window: bool,
-    /// The picture at the end, a PNG
-    #[arg(long, default_value = "wave.png", value_name = "FILE")]
-    out: PathBuf,
+    /// The picture at the end, a PNG [default: wave.png, or none where --animate, --video, --probes or --plot asks for something else]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// An animated PNG, of some 200 KB a frame at 512 cells; a video takes a hundredth of that. Frames are made smaller until no side has
     /// more than 640 pixels
     #[arg(long, value_name = "FILE")]
@@ -171,6 +171,17 @@ impl From<Colors> for ColorMap {
     }
 }
 
+impl Args {
+    /// Where the picture at the end goes, if there is to be one.
+    fn still(&self) -> Option<PathBuf> {
+        let others = [&self.animate, &self.video, &self.probes, &self.plot];
+        match others.into_iter().any(Option::is_some) {
+            true => self.out.clone(),
+            false => Some(self.out.clone().unwrap_or_else(|| "wave.png".into())),
+        }
+    }
+}
+
 impl Default for Args {
     fn default() -> Args {
         Args {
@@ -188,7 +199,7 @@ impl Default for Args {
             dtype: Dtype::F32,
             mode: Mode::Launch,
             window: false,
-            out: "wave.png".into(),
+            out: None,
             animate: None,
             video: None,
             frames: 90,

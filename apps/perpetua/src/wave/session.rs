@@ -1,5 +1,6 @@
 //! One run: steps in batches, progress, frames on the way, files at the end. Must not know arguments' spelling.
 
+use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,13 +17,16 @@ use super::video::{self, Film, LONGEST_SIDE, shrink};
 use super::{Args, Failure, open};
 #[cfg(unix)]
 use crate::files::Lock;
-use crate::files::{check_kind, check_places, write, write_silently, write_with};
+use crate::files::{check_places, write, write_silently, write_with};
 use crate::say::{file as file_name, say, short, word};
 use crate::signals::{self, Interrupted};
 use crate::whole::counted;
 
 /// Time between two looks at the clock, about.
 pub(super) const BATCH: Duration = Duration::from_millis(80);
+
+/// Time between two lines of a log, at least.
+const SELDOM: Duration = Duration::from_secs(5);
 
 /// What draws a layer.
 struct Drawing {
@@ -124,22 +128,35 @@ impl Films {
 struct Keeper<'a> {
     run: &'a Run,
     last: Instant,
+    /// When a log was last told, where stderr is one: a terminal has a bar.
+    told: Option<Instant>,
 }
 
 impl Keeper<'_> {
-    /// Keeps the state if it is time.
-    fn look(&mut self, simulation: &Simulation) -> Result<(), Failure> {
+    /// Keeps the state if it is time, in a run over `steps`.
+    fn look(&mut self, simulation: &Simulation, steps: u64) -> Result<(), Failure> {
         let args = &self.run.args;
         if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
             && self.last.elapsed() >= every
         {
             let state = simulation.checkpoint_with(&self.run.note)?;
             // The run goes on: the next time there may be room again, and at its end it is asked for again.
-            if let Err(error) = write_silently(path, &state) {
-                say(format!(
+            match write_silently(path, &state) {
+                Err(error) => say(format!(
                     "warning: {error}; the state is kept again in {}",
                     humantime::format_duration(every)
-                ));
+                )),
+                Ok(())
+                    if !stderr().is_terminal() && self.told.is_none_or(|told| told.elapsed() >= SELDOM) =>
+                {
+                    let done = simulation.step_count();
+                    say(format!(
+                        "step {done} of {steps}: state kept in {}",
+                        file_name(path)
+                    ));
+                    self.told = Some(Instant::now());
+                }
+                Ok(()) => {}
             }
             self.last = Instant::now();
         }
@@ -153,23 +170,16 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
     let (args, scene) = (&run.args, &run.source.scene()?);
     check_places(
         &[
-            ("--out", Some(&args.out)),
-            ("--animate", args.animate.as_ref()),
-            ("--video", args.video.as_ref()),
-            ("--probes", args.probes.as_ref()),
-            ("--plot", args.plot.as_ref()),
-            ("--checkpoint", args.checkpoint.as_ref()),
+            ("--out", args.still().as_ref(), &["png"]),
+            ("--animate", args.animate.as_ref(), &["png"]),
+            // Which it may be, `judge` says.
+            ("--video", args.video.as_ref(), &[]),
+            ("--probes", args.probes.as_ref(), &["csv"]),
+            ("--plot", args.plot.as_ref(), &["svg"]),
+            ("--checkpoint", args.checkpoint.as_ref(), &[]),
         ],
         Some(("--scene", Path::new(&args.scene))),
     )?;
-    for (option, path, kind) in [
-        ("--out", Some(&args.out), "png"),
-        ("--animate", args.animate.as_ref(), "png"),
-        ("--probes", args.probes.as_ref(), "csv"),
-        ("--plot", args.plot.as_ref(), "svg"),
-    ] {
-        path.map_or(Ok(()), |path| check_kind(option, path, kind))?;
-    }
     if args.checkpoint_every.is_some() && args.checkpoint.is_none() {
         return Err("--checkpoint-every: say where with --checkpoint FILE".into());
     }
@@ -179,6 +189,12 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
     if args.frames != Args::default().frames && args.animate.is_none() && args.video.is_none() {
         return Err("--frames: say where with --animate FILE or --video FILE".into());
     }
+    let is_own_state = |path: &Path| args.resume.as_ref().is_some_and(|resumed| is_same(path, resumed));
+    let may_keep = || match &args.checkpoint {
+        Some(path) if !is_own_state(path) => kept::may_replace(path),
+        _ => Ok(()),
+    };
+    may_keep()?;
     let device = open(args.place.backend, args.place.device)?;
     let model = prepared(args, &run.source, scene, &device)?;
     let steps = steps_of(args, &run.source, scene, &model)?;
@@ -225,6 +241,14 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
             ));
         }
     }
+    signals::catch()?;
+    #[cfg(unix)]
+    let _lock = match &args.checkpoint {
+        Some(path) if run.lock.is_none() => Lock::take(path)?,
+        _ => None,
+    };
+    // Before the lock another run may have begun to keep its state there.
+    may_keep()?;
     let [w, h, d] = simulation.model().size;
     let depth = if d > 1 { format!(" x {d}") } else { String::new() };
     say(format!(
@@ -236,17 +260,6 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
         counted(steps, "step", "steps"),
         simulation.model().time_step
     ));
-    signals::catch()?;
-    #[cfg(unix)]
-    let _lock = match &args.checkpoint {
-        Some(path) if run.lock.is_none() => Lock::take(path)?,
-        _ => None,
-    };
-    if let Some(path) = &args.checkpoint
-        && !args.resume.as_ref().is_some_and(|resumed| is_same(path, resumed))
-    {
-        kept::may_replace(path)?;
-    }
     let mut films = Films::new(args, &simulation, steps)?;
     if films.shrink > 1 && !films.films.is_empty() {
         say(format!(
@@ -260,6 +273,7 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
     let mut keeper = Keeper {
         run,
         last: Instant::now(),
+        told: None,
     };
     match advance(&mut simulation, &mut films, &drawing, &mut keeper, steps) {
         Ok(Ended::Whole) => {}
@@ -318,11 +332,15 @@ fn deliver(
         }
     }
     let [width, height, _] = simulation.model().size.map(|n| n as u32);
-    done.push(drawing.field(simulation).and_then(|field| {
-        let range = args.range.unwrap_or_else(|| percentile(&field));
-        let rgb = drawing.painter.draw(&field, &drawing.cells, range);
-        write(&args.out, &encode_png(&rgb, width, height)?)
-    }));
+    done.push(match args.still() {
+        Some(out) => drawing.field(simulation).and_then(|field| {
+            let range = args.range.unwrap_or_else(|| percentile(&field));
+            let rgb = drawing.painter.draw(&field, &drawing.cells, range);
+            write(&out, &encode_png(&rgb, width, height)?)
+        }),
+        // What was recorded may be of a field that is no longer finite.
+        None => simulation.check_finite().map_err(Failure::from),
+    });
     let errors: Vec<Failure> = done.into_iter().filter_map(Result::err).collect();
     let mut words: Vec<String> = errors.iter().map(ToString::to_string).collect();
     // A field that is no longer finite is said once.
@@ -402,7 +420,7 @@ fn advance(
                 progress.abandon();
                 return Ok(Ended::Signal(signal));
             }
-            keeper.look(simulation)?;
+            keeper.look(simulation, steps)?;
         }
     }
     if films.taken == 0 && !films.films.is_empty() {

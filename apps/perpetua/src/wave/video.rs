@@ -40,9 +40,20 @@ pub(super) fn shrink(rgb: &[u8], width: usize, by: usize) -> Vec<u8> {
 /// Endings by which ffmpeg knows a container that takes these frames.
 pub(super) const ENDINGS: [&str; 9] = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "ts", "ogv"];
 
+/// What to say when a video cannot go to a path.
+fn refused(path: &Path, why: impl std::fmt::Display) -> Failure {
+    format!("--video {}: {why}", say::file(path)).into()
+}
+
+/// The same where ffmpeg cannot be started.
+fn without_ffmpeg(path: &Path, error: &io::Error) -> Failure {
+    let why = format!("ffmpeg cannot be started ({error}); install it, or use --animate FILE.png");
+    refused(path, why)
+}
+
 /// Whether a video can go to a path.
 pub(super) fn judge(path: &Path) -> Result<(), Failure> {
-    let failed = |why: String| Failure::from(format!("--video {}: {why}", say::file(path)));
+    let failed = |why: String| refused(path, why);
     let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
     if !ENDINGS.iter().any(|known| ending == *known) {
         return Err(failed(format!(
@@ -51,7 +62,12 @@ pub(super) fn judge(path: &Path) -> Result<(), Failure> {
         )));
     }
     match is_named_file(path) {
-        Ok(true) => Ok(()),
+        Ok(true) => {
+            let mut ffmpeg = Command::new("ffmpeg");
+            let silent = ffmpeg.arg("-version").stdin(Stdio::null()).stdout(Stdio::null());
+            let ran = silent.stderr(Stdio::null()).status();
+            ran.map(drop).map_err(|error| without_ffmpeg(path, &error))
+        }
         // What is open already, as /dev/stdout is, ffmpeg would begin anew.
         Ok(false) => Err(failed("ffmpeg needs a file of its own, and this is none".into())),
         Err(error) => Err(failed(error.to_string())),
@@ -80,11 +96,7 @@ impl Film {
         let partial = Partial::new(path)?;
         match Encoder::start(&partial, size) {
             Ok(encoder) => Ok(Film::Video(partial, encoder)),
-            Err(e) => Err(format!(
-                "--video {}: ffmpeg cannot be started ({e}); install it, or use --animate FILE.png",
-                say::file(path)
-            )
-            .into()),
+            Err(error) => Err(without_ffmpeg(path, &error)),
         }
     }
 

@@ -134,7 +134,7 @@ fn a_film_that_fails_leaves_the_state() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     small(&folder.at("s.toml"));
-    let script = "#!/bin/sh\nhead -c 20000 >/dev/null\necho 'no space left' >&2\nexit 1\n";
+    let script = "#!/bin/sh\n[ \"$1\" = -version ] && exit\nhead -c 20000 >/dev/null\necho 'no space left' >&2\nexit 1\n";
     fs::write(folder.at("ffmpeg"), script).unwrap();
     fs::set_permissions(folder.at("ffmpeg"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.0.path().display(), std::env::var("PATH").unwrap());
@@ -184,6 +184,9 @@ fn a_field_that_is_no_longer_finite_is_not_kept() {
 fn names_of_other_kinds_of_files_are_refused() {
     let folder = Folder::new();
     small(&folder.at("s.toml"));
+    for (name, text) in [("s.rs", "fn f() {}"), ("notes.md", "mine")] {
+        fs::write(folder.at(name), text).unwrap();
+    }
     for (args, expect) in [
         (
             "--out x.jpg",
@@ -192,6 +195,9 @@ fn names_of_other_kinds_of_files_are_refused() {
         ("--plot x.png", "what is written is SVG: name it x.svg"),
         ("--probes x.json", "what is written is CSV: name it x.csv"),
         ("--mode actors --out x.svg", "what is written is PNG"),
+        ("--out s.rs", "--out s.rs: what is written is PNG: name it s.png"),
+        ("--probes notes.md", "what is written is CSV: name it notes.csv"),
+        ("--animate notes.md", "what is written is PNG: name it notes.png"),
         ("--mode actors --frames 7", "tile actors make no films yet"),
     ] {
         let args: Vec<&str> = args.split(' ').collect();
@@ -202,7 +208,61 @@ fn names_of_other_kinds_of_files_are_refused() {
             said(&output)
         );
     }
-    assert_eq!(folder.names(), ["s.toml"]);
+    assert_eq!(folder.names(), ["notes.md", "s.rs", "s.toml"]);
+    assert_eq!(fs::read(folder.at("notes.md")).unwrap(), b"mine");
+}
+
+/// Who asks for something else gets no picture beside it; the field is looked at all the same.
+#[test]
+fn no_picture_is_drawn_where_something_else_is_asked_for() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    for (args, made) in [
+        ("--animate a.png --frames 2", &["a.png"][..]),
+        ("--probes p.csv", &["p.csv"]),
+        ("--plot p.svg --out w.png", &["p.svg", "w.png"]),
+        ("--checkpoint c.bin", &["c.bin", "wave.png"]),
+    ] {
+        let args: Vec<&str> = args.split(' ').collect();
+        let output = folder.wave(&[&["--scene", "s.toml", "--steps", "3"], &*args].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        let mut names = folder.names();
+        names.retain(|name| name != "s.toml");
+        assert_eq!(names, made);
+        names
+            .iter()
+            .for_each(|name| fs::remove_file(folder.at(name)).unwrap());
+    }
+    let scene = fs::read_to_string(folder.at("s.toml")).unwrap();
+    let strong = scene.replace("frequency", "amplitude = 1e25\nfrequency");
+    fs::write(folder.at("s.toml"), strong).unwrap();
+    let words = said(&folder.wave(&["--scene=s.toml", "--dtype=f16", "--steps=300", "--probes=p.csv"]));
+    assert!(words.contains("no longer finite"), "{words}");
+}
+
+/// Nothing is said of a run that cannot be.
+#[test]
+#[cfg(unix)]
+fn what_cannot_be_written_is_known_before_the_run() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    fs::write(folder.at("saxpy.rs"), "fn f() {}").unwrap();
+    for (option, expect) in [
+        (
+            "--checkpoint=saxpy.rs",
+            "error: --checkpoint saxpy.rs: this file is there already, and is no checkpoint",
+        ),
+        ("--video=v.mp4", "error: --video v.mp4: ffmpeg cannot be started"),
+    ] {
+        // No ffmpeg is there.
+        let output = ended(folder.shell(&format!(
+            "PATH=/nonexistent exec {} wave --backend cpu --scene s.toml {option}",
+            env!("CARGO_BIN_EXE_perpetua")
+        )));
+        let words = said(&output);
+        assert!(!output.status.success() && words.starts_with(expect), "{words}");
+    }
+    assert_eq!(folder.names(), ["s.toml", "saxpy.rs"]);
 }
 
 /// What a scene asks for and does not get is said.
@@ -255,7 +315,8 @@ fn what_a_scene_does_not_get_is_said() {
 fn with_ffmpeg(folder: &Folder, script: &str, args: &[&str]) -> std::process::Command {
     use std::os::unix::fs::PermissionsExt;
     let tool = folder.at("ffmpeg");
-    fs::write(&tool, format!("#!/bin/sh\nfor last; do :; done\n{script}\n")).unwrap();
+    let script = format!("#!/bin/sh\n[ \"$1\" = -version ] && exit\nfor last; do :; done\n{script}\n");
+    fs::write(&tool, script).unwrap();
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.0.path().display(), std::env::var("PATH").unwrap());
     let mut command = folder.command(&["--backend", "cpu", "--scene", "s.toml", "--video", "v.mp4"]);
