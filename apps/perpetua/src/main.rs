@@ -23,9 +23,11 @@ mod values;
 mod wave;
 mod whole;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use perpetua::device::{BackendKind, Device};
 
@@ -164,9 +166,10 @@ fn can_keep_shaders() -> bool {
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     quieten_drivers();
-    let matches = Cli::command()
-        .try_get_matches()
-        .unwrap_or_else(|error| wave::advised(error).exit());
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return told(&advised(wave::advised(error))),
+    };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
         None => wave::run(&wave::Args::default(), None),
@@ -204,6 +207,33 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Prints help, or what is wrong with the command line, and gives what to end with.
+fn told(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Err(failed) if !error.use_stderr() && !is_closed_pipe(&failed) => {
+            say::say(format!("error: writing the output: {failed}"));
+            ExitCode::FAILURE
+        }
+        _ => u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
+    }
+}
+
+/// An error of the command line; where `help` does not know a command, with the one that the command line without `help` would tell.
+fn advised(mut error: clap::Error) -> clap::Error {
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    if is_unknown && error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let mut is_first = true;
+        let is_kept = |arg: &OsString| arg != "help" || !std::mem::take(&mut is_first);
+        let without = std::env::args_os().filter(is_kept);
+        let similar = Cli::command().try_get_matches_from(without).err();
+        let similar = similar.and_then(|other| other.get(ContextKind::SuggestedSubcommand).cloned());
+        if let Some(similar) = similar {
+            error.insert(ContextKind::SuggestedSubcommand, similar);
+        }
+    }
+    error
 }
 
 fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {

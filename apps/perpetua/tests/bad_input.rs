@@ -107,7 +107,14 @@ fn every_mistake_is_named() {
             "isa run p.pasm --untrusted --memory -1",
             "it must be a whole number from 0 to ",
         ),
+        ("wave --scene dir", "--scene: dir is a folder; there are: "),
         ("wave --scene dir", "or name a file that ends in .toml or .png"),
+        ("help wavve", "a similar subcommand exists: 'wave'"),
+        ("wavve", "a similar subcommand exists: 'wave'"),
+        (
+            "wave bench --seconds -1",
+            "invalid value '-1' for '--seconds <SECONDS>': it must be a number of seconds above 0, and below a million",
+        ),
         ("wave --scene t.toml", "t.toml, line 1: "),
         (
             "wave --scene far.toml --backend cpu",
@@ -120,10 +127,14 @@ fn every_mistake_is_named() {
         ("wave --backend cpu --size 20000000", "the size is 20000000"),
         (
             "wave --size 99999999999999999999",
-            "it must be a whole number from 0 to ",
+            "it must be a whole number from 8 to 1048576",
         ),
-        ("wave --size 64.5", "it must be a whole number from 0 to "),
-        ("wave --size -1", "it must be a whole number from 0 to "),
+        ("wave --size 64.5", "it must be a whole number from 8 to 1048576"),
+        ("wave --size -1", "it must be a whole number from 8 to 1048576"),
+        (
+            "wave --scene time.toml --backend cpu --size 60000",
+            "--size 60000: the grid is [60000, 60000, 1] cells; at most 2,147,483,647 are possible: 46340 along x or less",
+        ),
         ("wave --steps -1", "it must be a whole number from 0 to "),
         ("wave --layer -1", "it must be a whole number from 0 to "),
         (
@@ -293,7 +304,10 @@ fn every_mistake_is_named() {
             "k.rs has no function marked #[ring_kernel]",
         ),
         ("emit k.rs --handler h --out-dir dir", "cannot be used with"),
-        ("top nobody", "invalid value 'nobody' for '[PID]'"),
+        (
+            "top nobody",
+            "invalid value 'nobody' for '[PID]': it must be the number of a process",
+        ),
     ] {
         check(args, expect);
     }

@@ -114,6 +114,14 @@ fn forms_are_one_program() {
     );
     folder.fails("asm saxpy.pasm --out saxpy.pasm", "this is where the text lies");
     folder.fails("asm saxpy.pasm --out none/x.pisa", "there is no folder");
+    folder.fails(
+        "asm saxpy.pasm --out x.rs",
+        "what is written is PISA: name it x.pisa",
+    );
+    folder.fails(
+        "disasm saxpy.pisa --out x.md",
+        "what is written is PASM: name it x.pasm",
+    );
     folder.prints("disasm saxpy.pisa --out shown.pasm");
     assert_eq!(read("shown.pasm"), text.as_bytes());
     folder.fails(
@@ -322,6 +330,10 @@ fn a_kernel_is_captured() {
     );
     folder.fails("capture k.rs fill", "`fill` is generic");
     folder.fails("capture k.rs twice --out k.rs", "this is where the kernel lies");
+    folder.fails(
+        "capture k.rs twice --out x.rs",
+        "what is written is PISA or PASM: name it x.pisa",
+    );
     folder.fails("capture saxpy.pasm", "program of the instruction set is no Rust");
 }
 

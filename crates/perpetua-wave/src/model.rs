@@ -1,5 +1,7 @@
 //! A scene as cells and time steps: what a simulation computes. Must not know devices, files and pictures.
 
+use std::ops::RangeInclusive;
+
 use super::error::{Error, Part, Result, range};
 use super::waveform::Waveform;
 
@@ -119,7 +121,13 @@ pub struct Model {
 /// Most media of a model.
 pub const MOST_MEDIA: usize = 200;
 
+/// Cells of a grid in all: their indices are 32-bit numbers with a sign.
+pub(super) const MOST_CELLS: u128 = i32::MAX as u128;
+
 impl Model {
+    /// How many cells a grid may have along an axis.
+    pub const SIDE: RangeInclusive<usize> = 8..=1 << 20;
+
     /// An empty grid of one medium that absorbs at its borders and steps as fast as is wise.
     pub fn empty(size: [usize; 3], spacing: f64, medium: Medium) -> Model {
         let mut model = Model {
@@ -204,7 +212,7 @@ impl Model {
     pub fn count(size: [usize; 3]) -> Result<usize> {
         let axes = if size[2] > 1 { 3 } else { 2 };
         for (axis, name) in ["x", "y", "z"].into_iter().enumerate().take(axes) {
-            if !(8..=1 << 20).contains(&size[axis]) {
+            if !Model::SIDE.contains(&size[axis]) {
                 return Err(range(
                     format!("the grid's size in {name}"),
                     size[axis],
@@ -215,12 +223,12 @@ impl Model {
         }
         let total = size.iter().try_fold(1usize, |a, b| a.checked_mul(*b));
         total
-            .filter(|n| *n <= i32::MAX as usize && size[2] > 0)
+            .filter(|n| *n as u128 <= MOST_CELLS && size[2] > 0)
             .ok_or_else(|| {
                 range(
                     "the grid",
                     format!("{size:?} cells"),
-                    "at most 2,147,483,647 are possible: choose a smaller size",
+                    "at most 2,147,483,647 are possible",
                 )
                 .about(Part::Cells)
             })

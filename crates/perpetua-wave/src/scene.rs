@@ -2,7 +2,7 @@
 //! written down, nor devices.
 
 use super::error::{Error, Part, Result, range};
-use super::model::{Border, Medium, Model, Probe, Region, Source};
+use super::model::{Border, MOST_CELLS, Medium, Model, Probe, Region, Source};
 use super::waveform::Waveform;
 
 mod remarks;
@@ -170,7 +170,7 @@ impl Scene {
     /// These are too few or too many.
     pub fn grid(&self, cells: Option<usize>) -> Result<[usize; 3]> {
         let width = cells.unwrap_or(self.cells);
-        if !(8..=1 << 20).contains(&width) {
+        if !Model::SIDE.contains(&width) {
             return Err(range("the size", width, "8 to 1,048,576 cells are possible").about(Part::Cells));
         }
         if !(0..3).all(|a| self.size[a].is_finite() && (self.size[a] > 0.0 || a == 2)) {
@@ -181,11 +181,28 @@ impl Scene {
             )
             .about(Part::Size));
         }
-        let spacing = self.size[0] / width as f64;
-        let count = |extent: f64| ((extent / spacing).round() as usize).max(1);
-        let size = [width, count(self.size[1]), count(self.size[2])];
-        Model::count(size)?;
-        Ok(size)
+        let size = |width: usize| {
+            let spacing = self.size[0] / width as f64;
+            let count = |extent: f64| ((extent / spacing).round() as usize).max(1);
+            [width, count(self.size[1]), count(self.size[2])]
+        };
+        let mut counted = Model::count(size(width));
+        if let Err(Error::Range {
+            needed,
+            part: Some(Part::Cells),
+            ..
+        }) = &mut counted
+        {
+            // The more along x, the more in all.
+            let (mut fits, mut least) = (0, width);
+            while fits + 1 < least {
+                let middle = fits.midpoint(least);
+                let is_too_many = size(middle).iter().map(|n| *n as u128).product::<u128>() > MOST_CELLS;
+                *(if is_too_many { &mut least } else { &mut fits }) = middle;
+            }
+            *needed += &format!(": {fits} along x or less");
+        }
+        counted.map(|_| size(width))
     }
 
     /// The scene with `cells` cells along x (by default as many as it says), and with this time step instead of its own.

@@ -17,6 +17,9 @@ pub(super) const UNHEARD: i32 = 3;
 /// How often the file is looked at.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// After so many looks that find no file, it is gone: an editor that replaces it takes less.
+const MOST_MISSING: u32 = 10;
+
 /// Again and again, until a signal ends the program.
 pub(super) fn run(file: &Path) -> Result<(), Failure> {
     loop {
@@ -28,7 +31,15 @@ pub(super) fn run(file: &Path) -> Result<(), Failure> {
             Some(status) if status.code() == Some(UNHEARD) => return Ok(()),
             Some(_) => {
                 say(format!("waiting until {} changes", say::file(file)));
+                let mut missing = 0;
                 while !has_changed() {
+                    missing = if seen(file).is_none() { missing + 1 } else { 0 };
+                    if missing == MOST_MISSING {
+                        say(format!(
+                            "{} is gone: waiting until it is there again",
+                            say::file(file)
+                        ));
+                    }
                     sleep(PAUSE);
                 }
             }

@@ -42,6 +42,7 @@ use super::Failure;
 )]
 pub(crate) struct Args {
     /// The process to watch; without it, lists those that can be
+    #[arg(value_parser = number)]
     pid: Option<u32>,
     /// Print one table and end
     #[arg(long, requires = "pid")]
@@ -58,6 +59,12 @@ pub(crate) struct Args {
     /// Show only actors whose name contains this
     #[arg(long, default_value = "", value_name = "TEXT")]
     filter: String,
+}
+
+/// A process's number.
+fn number(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| "it must be the number of a process, as `perpetua top` without one lists them".into())
 }
 
 impl Args {

@@ -20,6 +20,12 @@ use crate::whole::from_nought;
 
 /// Arguments of `perpetua wave bench`.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
+#[command(
+    after_help = "A scene is measured in turns with an empty medium of its size, whose steps a second stand under `empty`. What stands \
+        under `/ empty` is the scene's figure divided by that: 0.8 says that walls, sources and probes cost a fifth. Under `/ CPU` a \
+        figure is divided by the CPU's. Each figure is the best of its rounds; on a machine that does other work, too, ratios of \
+        short runs say little: let nothing else run, or take more --seconds."
+)]
 pub(super) struct Args {
     /// Backends; if left out, all that there are
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -61,7 +67,7 @@ pub(super) struct Args {
     #[arg(long)]
     generated: bool,
     /// Seconds for each figure, at least: large grids take as long as 128 steps at once do, within bounds
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = measured)]
     seconds: f64,
     /// The table as CSV
     #[arg(long, value_name = "FILE")]
@@ -69,6 +75,14 @@ pub(super) struct Args {
     /// The table as a plot in SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+}
+
+/// How long a figure may take.
+fn measured(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds < 1e6 => Ok(seconds),
+        _ => Err("it must be a number of seconds above 0, and below a million".into()),
+    }
 }
 
 /// What is measured: a built-in scene, or the empty medium.
@@ -132,7 +146,7 @@ struct Figure {
     backend: BackendKind,
     case: Case,
     rate: f64,
-    /// Steps a second of an empty medium as large, measured right after.
+    /// Steps a second of an empty medium as large, measured in turns with it.
     empty: Option<f64>,
 }
 
@@ -160,51 +174,70 @@ fn model(size: [usize; 3], media: bool) -> Model {
 }
 
 /// Steps a second: the best of the rounds that fit into the time, each long enough to be timed.
-fn measure(device: &Device, case: &Case, args: &Args) -> Result<(f64, &'static str), Failure> {
-    let storage: Storage = args.dtype.into();
-    let tuning = Tuning {
-        // A square's lanes do four at most.
-        cells_per_lane: args
-            .cells_per_lane
-            .map(|cells| if case.size[2] > 1 { cells } else { cells.min(4) }),
-        block: (!args.block.is_empty())
-            .then(|| [0, 1, 2].map(|axis| args.block.get(axis).copied().unwrap_or(1))),
-        graph: args.graph,
-        steps_per_launch: args.steps_per_launch,
-        low_tiles: args.low_tiles,
-        generated: args.generated,
-    };
-    let mut simulation = Simulation::tuned(device, case.model(args.media)?, storage, tuning)?;
-    // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.
-    simulation.step(2)?;
-    simulation.synchronize()?;
-    let whole = Duration::try_from_secs_f64(args.seconds)?;
-    let start = Instant::now();
-    simulation.step(2)?;
-    simulation.synchronize()?;
-    if start.elapsed() * 1000 < whole {
-        simulation.step(2046)?;
+struct Runner {
+    simulation: Simulation,
+    whole: Duration,
+    /// Of a round.
+    steps: u64,
+    /// What rounds have taken together.
+    spent: Duration,
+    best: f64,
+    is_done: bool,
+}
+
+impl Runner {
+    fn new(device: &Device, case: &Case, args: &Args) -> Result<Runner, Failure> {
+        let storage: Storage = args.dtype.into();
+        let tuning = Tuning {
+            // A square's lanes do four at most.
+            cells_per_lane: args
+                .cells_per_lane
+                .map(|cells| if case.size[2] > 1 { cells } else { cells.min(4) }),
+            block: (!args.block.is_empty())
+                .then(|| [0, 1, 2].map(|axis| args.block.get(axis).copied().unwrap_or(1))),
+            graph: args.graph,
+            steps_per_launch: args.steps_per_launch,
+            low_tiles: args.low_tiles,
+            generated: args.generated,
+        };
+        let mut simulation = Simulation::tuned(device, case.model(args.media)?, storage, tuning)?;
+        // What is made at first use is not measured: kernels, and graphs of all lengths where steps are short.
+        simulation.step(2)?;
         simulation.synchronize()?;
+        let whole = Duration::try_from_secs_f64(args.seconds)?;
+        let start = Instant::now();
+        simulation.step(2)?;
+        simulation.synchronize()?;
+        if start.elapsed() * 1000 < whole {
+            simulation.step(2046)?;
+            simulation.synchronize()?;
+        }
+        Ok(Runner {
+            simulation,
+            whole,
+            steps: 2,
+            spent: Duration::ZERO,
+            best: 0.0,
+            is_done: false,
+        })
     }
-    let start = Instant::now();
-    let (mut steps, mut best) = (2u64, 0.0f64);
-    loop {
+
+    /// Steps, and looks at the clock.
+    fn round(&mut self) -> Result<(), Failure> {
         let before = Instant::now();
-        simulation.step(steps)?;
-        simulation.synchronize()?;
+        self.simulation.step(self.steps)?;
+        self.simulation.synchronize()?;
         let took = before.elapsed();
-        best = best.max(steps as f64 / took.as_secs_f64());
+        self.spent += took;
+        self.best = self.best.max(self.steps as f64 / took.as_secs_f64());
         // Few steps at a time are not what a run does: on the CPU only dozens share a pass over memory.
-        let few = steps < LEAST_STEPS && took < whole * 4;
-        if start.elapsed() >= whole && !few {
-            break;
+        let few = self.steps < LEAST_STEPS && took < self.whole * 4;
+        self.is_done = self.spent >= self.whole && !few;
+        if !self.is_done && (took < self.whole / 8 || few) {
+            self.steps = (self.steps * 2).min(1 << 16);
         }
-        if took < whole / 8 || few {
-            steps = (steps * 2).min(1 << 16);
-        }
+        Ok(())
     }
-    simulation.check_finite()?;
-    Ok((best, simulation.form()))
 }
 
 /// How many steps at once show what a long run does, where they do not take four times as long as was asked for.
@@ -218,13 +251,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ],
         None,
     )?;
-    if !(args.seconds > 0.0 && args.seconds < 1e6) {
-        return Err(format!(
-            "--seconds {:e}: it must be above 0, and below a million",
-            args.seconds
-        )
-        .into());
-    }
     let asked: Vec<BackendKind> = args.backend.iter().map(|b| BackendKind::from(*b)).collect();
     let kinds = if asked.is_empty() {
         vec![BackendKind::Cuda, BackendKind::Wgpu, BackendKind::Cpu]
@@ -262,11 +288,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             fits(&device, case.size, args.dtype, false)?;
         }
         for case in &cases {
-            let (rate, form) = measure(&device, case, args)?;
-            let empty = match case.scene {
-                Some(_) => Some(measure(&device, &Case::empty(case.size), args)?.0),
-                None => None,
-            };
+            let mut runners = vec![Runner::new(&device, case, args)?];
+            if case.scene.is_some() {
+                runners.push(Runner::new(&device, &Case::empty(case.size), args)?);
+            }
+            // In turns, so that what else the machine does slows both down.
+            while runners.iter().any(|runner| !runner.is_done) {
+                runners.iter_mut().try_for_each(Runner::round)?;
+            }
+            let rates: Vec<f64> = runners.iter().map(|runner| runner.best).collect();
+            let (rate, empty) = (rates[0], rates.get(1).copied());
+            let form = runners[0].simulation.form();
+            runners
+                .iter()
+                .try_for_each(|runner| runner.simulation.check_finite())?;
             let figure = Figure {
                 backend: kind,
                 case: case.clone(),
@@ -300,7 +335,7 @@ fn backends(figures: &[Figure]) -> Vec<BackendKind> {
     kinds
 }
 
-/// Steps a second of all backends, how many times the CPU's they are, and of scenes how many times an empty medium's.
+/// Steps a second of all backends, how many times the CPU's they are, and of scenes an empty medium's and how many times these they are.
 fn table(figures: &[Figure], cases: &[Case]) -> String {
     let kinds = backends(figures);
     let of = |kind: BackendKind, case: &Case| figures.iter().find(|f| f.backend == kind && f.case == *case);
@@ -311,10 +346,11 @@ fn table(figures: &[Figure], cases: &[Case]) -> String {
         [
             (true, kind.to_string()),
             (over_cpu, "/ CPU".into()),
+            (has_empty, "empty".into()),
             (has_empty, "/ empty".into()),
         ]
     };
-    let shown = |cells: [(bool, String); 3]| cells.into_iter().filter(|(is, _)| *is).map(|(_, text)| text);
+    let shown = |cells: [(bool, String); 4]| cells.into_iter().filter(|(is, _)| *is).map(|(_, text)| text);
     let mut rows = vec![vec!["steps/s".to_owned()]];
     rows[0].extend(kinds.iter().flat_map(|kind| shown(columns(*kind))));
     for case in cases {
@@ -326,9 +362,12 @@ fn table(figures: &[Figure], cases: &[Case]) -> String {
                 _ => String::new(),
             };
             let mut cells = columns(*kind);
-            cells[0].1 = figure.map_or(String::new(), |f| format!("{:.0}", f.rate));
+            let rate = |rate: Option<f64>| rate.map_or(String::new(), |rate| format!("{rate:.0}"));
+            let empty = figure.and_then(|f| f.empty);
+            cells[0].1 = rate(figure.map(|f| f.rate));
             cells[1].1 = ratio(of(BackendKind::Cpu, case).map(|f| f.rate));
-            cells[2].1 = ratio(figure.and_then(|f| f.empty));
+            cells[2].1 = rate(empty);
+            cells[3].1 = ratio(empty);
             row.extend(shown(cells));
         }
         rows.push(row);
@@ -435,9 +474,9 @@ mod tests {
             empty: None,
         };
         let cases = [first.case.clone(), second.case.clone()];
-        let expect = "steps/s     CUDA  / CPU  / empty   CPU  / empty\n\
-            64 x 64    15625   3.12     0.78  5000\n\
-            128 x 128                         7812\n";
+        let expect = "steps/s     CUDA  / CPU  empty  / empty   CPU  empty  / empty\n\
+            64 x 64    15625   3.12  20000     0.78  5000\n\
+            128 x 128                                7812\n";
         assert_eq!(table(&[first, second, third], &cases), expect);
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Subcommand, ValueEnum};
-use perpetua::wave::{BUILTIN, ColorMap, Error, Part, Scene, Storage};
+use perpetua::wave::{BUILTIN, ColorMap, Error, Model, Part, Scene, Storage};
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, MOST_TEXT};
@@ -45,7 +45,7 @@ pub(super) struct Args {
     #[arg(long)]
     print_scene: bool,
     /// Cells along x [default: the scene's]
-    #[arg(long, allow_negative_numbers = true, value_parser = from_nought::<usize>)]
+    #[arg(long, allow_negative_numbers = true, value_parser = cells)]
     size: Option<usize>,
     /// Time steps in all [default: as long as the scene says]
     #[arg(long, allow_negative_numbers = true, value_parser = from_nought::<u64>)]
@@ -223,6 +223,14 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     Ok(files::read(path, most).map_err(|error| format!("reading {}: {error}", say::file(path)))?)
 }
 
+/// How many cells a grid has along an axis; whether a scene can have so many, the scene says.
+fn cells(text: &str) -> Result<usize, String> {
+    text.trim().parse().map_err(|_| {
+        let (least, most) = (Model::SIDE.start(), Model::SIDE.end());
+        format!("it must be a whole number from {least} to {most}")
+    })
+}
+
 /// A number that something can be divided by.
 fn above_zero(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
@@ -277,9 +285,12 @@ impl Source {
                 Some((.., text)) => text.as_bytes().to_vec(),
                 None => {
                     let known = BUILTIN.map(|(known, ..)| known).join(", ");
+                    let why = match path.is_dir() {
+                        true => format!("{} is a folder", say::short(&name)),
+                        false => format!("there is no scene `{}`", say::short(&name)),
+                    };
                     return Err(format!(
-                        "--scene: there is no scene `{}`; there are: {known}; or name a file that ends in .toml or .png",
-                        say::short(&name)
+                        "--scene: {why}; there are: {known}; or name a file that ends in .toml or .png"
                     )
                     .into());
                 }

@@ -276,6 +276,14 @@ fn what_is_wrong_is_said_with_its_remedy() {
             "k.rs race --buffer y=zeros:1 --out y=k.rs",
             "--out k.rs: this is where the kernel lies",
         ),
+        (
+            "k.rs race --buffer y=zeros:1 --out y=type.rs",
+            "--out type.rs: what is written is NPY: name it type.npy",
+        ),
+        (
+            "k.rs race --buffer y=zeros:1 --picture y=notes.md",
+            "--picture notes.md: what is written is PNG: name it notes.png",
+        ),
         ("k.rs race --buffer y=zeros:1 --ulp 1", "--check"),
         ("bad.rs", "--> bad.rs:3:12"),
         ("type.rs --arg n=1 --buffer y=zeros:1", "--> type.rs:3:12"),
@@ -451,6 +459,12 @@ fn a_file_that_changes_runs_again() {
     replace(KERNELS.replace("y[i] = value;", "y[i] = value + value;"));
     assert!(until("k.rs has changed: what ran is ended"));
     assert_eq!(printed.next().unwrap(), "y = [2 2]");
+    // A file that is gone is told, and waited for.
+    assert!(until("waiting until k.rs changes"));
+    fs::remove_file(&path).unwrap();
+    assert!(until("k.rs is gone: waiting until it is there again"));
+    replace(KERNELS.replace("y[i] = value;", "y[i] = value + 2;"));
+    assert_eq!(printed.next().unwrap(), "y = [3 3]");
     child.kill().unwrap();
     child.wait().unwrap();
     drop(watchdog);

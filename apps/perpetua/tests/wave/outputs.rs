@@ -240,31 +240,6 @@ fn no_picture_is_drawn_where_something_else_is_asked_for() {
     assert!(words.contains("no longer finite"), "{words}");
 }
 
-/// Nothing is said of a run that cannot be.
-#[test]
-#[cfg(unix)]
-fn what_cannot_be_written_is_known_before_the_run() {
-    let folder = Folder::new();
-    small(&folder.at("s.toml"));
-    fs::write(folder.at("saxpy.rs"), "fn f() {}").unwrap();
-    for (option, expect) in [
-        (
-            "--checkpoint=saxpy.rs",
-            "error: --checkpoint saxpy.rs: this file is there already, and is no checkpoint",
-        ),
-        ("--video=v.mp4", "error: --video v.mp4: ffmpeg cannot be started"),
-    ] {
-        // No ffmpeg is there.
-        let output = ended(folder.shell(&format!(
-            "PATH=/nonexistent exec {} wave --backend cpu --scene s.toml {option}",
-            env!("CARGO_BIN_EXE_perpetua")
-        )));
-        let words = said(&output);
-        assert!(!output.status.success() && words.starts_with(expect), "{words}");
-    }
-    assert_eq!(folder.names(), ["s.toml", "saxpy.rs"]);
-}
-
 /// What a scene asks for and does not get is said.
 #[test]
 fn what_a_scene_does_not_get_is_said() {

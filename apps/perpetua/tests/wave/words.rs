@@ -142,6 +142,51 @@ fn a_window_refuses_what_it_cannot_do() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
+/// Nothing is said of a run that cannot be.
+#[test]
+#[cfg(unix)]
+fn what_cannot_be_written_is_known_before_the_run() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    fs::write(folder.at("saxpy.rs"), "fn f() {}").unwrap();
+    for (option, expect) in [
+        (
+            "--checkpoint=saxpy.rs",
+            "error: --checkpoint saxpy.rs: this file is there already, and is no checkpoint",
+        ),
+        ("--video=v.mp4", "error: --video v.mp4: ffmpeg cannot be started"),
+    ] {
+        // No ffmpeg is there.
+        let output = ended(folder.shell(&format!(
+            "PATH=/nonexistent exec {} wave --backend cpu --scene s.toml {option}",
+            env!("CARGO_BIN_EXE_perpetua")
+        )));
+        let words = said(&output);
+        assert!(!output.status.success() && words.starts_with(expect), "{words}");
+    }
+    assert_eq!(folder.names(), ["s.toml", "saxpy.rs"]);
+}
+
+/// A disk that is full is not silent, of help as of results.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_printed_is_an_error() {
+    for args in ["--help", "wave --help", "help wave", "--version", "devices"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .args(args.split(' '))
+            .stdout(full)
+            .output()
+            .unwrap();
+        let words = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{args}: {words}");
+        assert!(
+            words.starts_with("error: writing the output: No space left"),
+            "{args}: {words}"
+        );
+    }
+}
+
 /// What becomes of a file's other names is nobody's surprise.
 #[test]
 fn help_says_how_files_are_written() {
@@ -165,6 +210,7 @@ fn defaults_of_lists_are_shown_as_they_are_written() {
     ] {
         assert!(text.contains(shown), "{text}");
     }
+    assert!(text.contains("divided by that"), "{text}");
     // An option with a value says what it is without it; a file is written to none.
     let mut options: Vec<String> = Vec::new();
     for line in text.lines().map(str::trim_start) {
