@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "kernel")]
     handler: Option<String>,
     /// With --handler: the kernel that handles a batch of messages, also where one could stay
-    #[arg(long, requires = "handler")]
+    #[arg(long, requires = "handler", conflicts_with = "kernel")]
     batched: bool,
     /// What to print it as
     #[arg(long, value_enum, default_value_t = Form::Ptx)]
@@ -50,7 +50,9 @@ fn sm(text: &str) -> Result<Sm, String> {
         .parse()
         .map_err(|e: <Sm as std::str::FromStr>::Err| e.to_string())?;
     match sm.named() {
-        Some((named, _)) if named != sm => Err(format!("PTX names no {sm}; the last before it is {named}")),
+        Some((named, _)) if named != sm => Err(format!(
+            "no PTX is written for {sm} by that name; that for {named} runs there"
+        )),
         _ => Ok(sm),
     }
 }
@@ -367,7 +369,11 @@ mod tests {
         check("block", "x", "invalid digit");
         check("sm", "90a", "");
         check("sm", "120", "");
-        check("sm", "9999", "PTX names no sm_9999; the last before it is sm_120");
+        check(
+            "sm",
+            "9999",
+            "no PTX is written for sm_9999 by that name; that for sm_120 runs there",
+        );
         check("sm", "banana", "`banana` is no compute capability");
     }
 

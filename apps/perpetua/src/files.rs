@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_file_appears_whole_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.txt");
+        let path = folder.path().join("a.png");
         let partial = Partial::new(&path).unwrap();
         partial.create().unwrap().write_all(b"half").unwrap();
         let place = partial.place().to_owned();

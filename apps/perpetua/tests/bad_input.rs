@@ -290,6 +290,7 @@ fn every_mistake_is_named() {
             "--block says something to --target wgsl only",
         ),
         ("emit k.rs --batched", "--handler <NAME>"),
+        ("emit k.rs saxpy --batched", "cannot be used with"),
         (
             "emit k.rs --out-dir k.rs",
             "--out-dir k.rs: this is no folder; name one",

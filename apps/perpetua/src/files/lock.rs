@@ -1,8 +1,8 @@
 //! A mark beside a file that two runs must not both keep. Must not know what is in the file.
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{Place, affixes, folder, resolve};
@@ -31,7 +31,11 @@ impl Lock {
         loop {
             let mut options = File::options();
             options.read(true).write(true).create(true).truncate(false);
-            let mut file = options.open(&mark).map_err(failed)?;
+            // A link of that name leads to a file that is no mark.
+            options.custom_flags(libc::O_NOFOLLOW);
+            let of_mark =
+                |e: std::io::Error| format!("locking {}: {}: {e}", say::file(path), say::file(&mark));
+            let mut file = options.open(&mark).map_err(of_mark)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -55,7 +59,18 @@ impl Lock {
             if file.metadata().map_err(failed)?.nlink() == 0 {
                 continue;
             }
-            file.set_len(0)
+            let mut before = Vec::new();
+            let start = Read::by_ref(&mut file);
+            start.take(32).read_to_end(&mut before).map_err(failed)?;
+            if !before.iter().all(u8::is_ascii_digit) || before.len() > 20 {
+                let (mark, path) = (say::file(&mark), say::file(path));
+                return Err(format!(
+                    "{mark} is to mark that {path} is in use, and has something else in it: move it away"
+                )
+                .into());
+            }
+            file.seek(SeekFrom::Start(0))
+                .and_then(|_| file.set_len(0))
                 .and_then(|()| write!(file, "{}", std::process::id()))
                 .map_err(failed)?;
             return Ok(Some(Lock {
@@ -76,6 +91,23 @@ impl Drop for Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_mark_keeps_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.bin");
+        let mark = Lock::take(&path).unwrap().unwrap().path.clone();
+        let thesis = folder.path().join("thesis.txt");
+        std::fs::write(&thesis, "all of it").unwrap();
+        std::os::unix::fs::symlink(&thesis, &mark).unwrap();
+        let said = Lock::take(&path).unwrap_err().to_string();
+        assert!(said.starts_with("locking "), "{said}");
+        std::fs::remove_file(&mark).unwrap();
+        std::fs::hard_link(&thesis, &mark).unwrap();
+        let said = Lock::take(&path).unwrap_err().to_string();
+        assert!(said.contains("has something else in it"), "{said}");
+        assert_eq!(std::fs::read_to_string(&thesis).unwrap(), "all of it");
+    }
 
     #[test]
     fn one_run_keeps_a_file_and_leaves_no_mark() {

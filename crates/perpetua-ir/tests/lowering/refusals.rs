@@ -330,6 +330,25 @@ fn calls_must_end() {
         "program.rs:2: `f` calls itself: there is no recursion on devices: write a loop",
     );
     check_text(
+        "#[device] fn f<const N: usize>(a: u32) -> u32 { if N < 3 { f::<{ N + 1 }>(a) } else { a } }
+         #[kernel] fn k(x: &mut [u32]) { x[0] = f::<0>(3); }",
+        "program.rs:1: the call of `f` is more than 64 calls deep, each of another function or with other generic arguments: write a loop",
+    );
+    check_text(
+        "#[device] fn f<T: Copy>(a: T) -> u32 { f::<(T, T)>((a, a)) }
+         #[kernel] fn k(x: &mut [u32]) { x[0] = f::<u32>(3); }",
+        "program.rs:1: a generic argument of `f` is made of more than 1024 types: write a loop",
+    );
+    let mut wide: String = (0..22)
+        .map(|i| {
+            let next = i + 1;
+            format!("#[device] fn f{i}<const N: usize>(a: u32) -> u32 {{ f{next}::<{{ N * 2 }}>(a) + f{next}::<{{ N * 2 + 1 }}>(a) }}\n")
+        })
+        .collect();
+    wide += "#[device] fn f22<const N: usize>(a: u32) -> u32 { a } #[kernel] fn k(x: &mut [u32]) { x[0] = f0::<0>(3); }";
+    let error = lowered(&wide, "k", &Instantiation::default()).unwrap_err();
+    assert!(error.contains("more than 4096 functions"), "{error}");
+    check_text(
         "#[device] fn f<T: Default>() -> u32 { 1 } #[kernel] fn k(x: &mut [u32]) { x[0] = f(); }",
         "program.rs:1: the generic argument `T` of `f` cannot be inferred: write it: `f::<…>(…)`",
     );

@@ -11,6 +11,15 @@ use crate::front::rust::infer::tree::{Checked, Expr, Loaded};
 use crate::front::rust::infer::ty::{Generic, Len, Ty};
 use crate::ir::Inst;
 
+/// How deep calls go, in functions; each takes some of the compiler's stack.
+const DEEPEST: usize = 64;
+
+/// How many functions a kernel has, instances of generic ones included.
+const MOST_INSTANCES: usize = 4096;
+
+/// How many types the generic arguments of a call are made of.
+const MOST_PARTS: usize = 1024;
+
 impl Emitter<'_> {
     /// Generic arguments of a call in the function `f` with nothing unknown.
     fn known_generics(
@@ -58,6 +67,7 @@ impl Emitter<'_> {
             if self.checked.contains_key(&key) {
                 continue;
             }
+            self.check_extent(f, callee, &key.1, *line)?;
             let mut checked = infer::check(self.program, callee, generics)?;
             self.active.push(key.clone());
             self.instances(&checked)?;
@@ -68,6 +78,26 @@ impl Emitter<'_> {
             self.checked.insert(key, Rc::new(checked));
         }
         Ok(())
+    }
+
+    /// Refuses what could go on without an end, or nearly so: functions that call themselves with ever new generic arguments.
+    fn check_extent(&self, f: &Checked, callee: &Loaded, generics: &[Generic], line: u32) -> Result<()> {
+        let name = &callee.tree.name;
+        let mut left = MOST_PARTS;
+        let cause = if self.active.len() > DEEPEST {
+            format!(
+                "the call of `{name}` is more than {DEEPEST} calls deep, each of another function or with other generic arguments"
+            )
+        } else if !generics.iter().all(|generic| generic.is_within(&mut left)) {
+            format!("a generic argument of `{name}` is made of more than {MOST_PARTS} types")
+        } else if self.checked.len() >= MOST_INSTANCES {
+            format!(
+                "with `{name}` the kernel has more than {MOST_INSTANCES} functions, where each set of generic arguments makes one"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(f.loaded.error(line, cause, "write a loop"))
     }
 
     /// Whether a function that `f` calls is collective, and whether one looks at a third dimension.

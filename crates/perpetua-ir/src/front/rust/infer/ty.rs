@@ -66,6 +66,43 @@ pub(crate) enum Generic {
     Value(i128),
 }
 
+impl Generic {
+    /// Whether it is made of at most `left` types, which it takes off. Parts that are shared count each time: a walk ends soon.
+    pub(crate) fn is_within(&self, left: &mut usize) -> bool {
+        match self {
+            Generic::Type(ty) => ty.is_within(left),
+            Generic::Len(_) | Generic::Value(_) => true,
+        }
+    }
+}
+
+impl Ty {
+    fn is_within(&self, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else {
+            return false;
+        };
+        *left = rest;
+        match self {
+            Ty::Tuple(parts) => parts.iter().all(|part| part.is_within(left)),
+            Ty::Array(part, _) | Ty::Slice(part) | Ty::Ref(_, part) | Ty::Option(part) => {
+                part.is_within(left)
+            }
+            Ty::Result(some, other) => some.is_within(left) && other.is_within(left),
+            Ty::Instance(_, arguments) => arguments.iter().all(|argument| argument.is_within(left)),
+            Ty::Closure(closure) => {
+                closure.params.iter().all(|part| part.is_within(left)) && closure.ret.is_within(left)
+            }
+            Ty::Var(_)
+            | Ty::Never
+            | Ty::Scalar(_)
+            | Ty::Struct(_)
+            | Ty::Enum(_)
+            | Ty::Tag(_)
+            | Ty::GridPos => true,
+        }
+    }
+}
+
 /// An array's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Len {
