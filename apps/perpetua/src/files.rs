@@ -20,7 +20,9 @@ use super::Failure;
 use super::say::{self, say};
 use super::signals::{self, Interrupted};
 
-pub(crate) use judge::{Output, check_places, ends_in};
+#[cfg(feature = "isa")]
+pub(crate) use judge::ends_in;
+pub(crate) use judge::{Output, check_places};
 #[cfg(unix)]
 pub(crate) use lock::Lock;
 pub(crate) use pipe::{Pipe, pause};
