@@ -305,11 +305,8 @@ impl Host {
     }
 }
 
-// loom's clock counts with loom's atomics.
-#[cfg(all(test, not(perpetua_loom)))]
+#[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use super::*;
     use crate::clock::physical::PhysicalClock;
     use crate::echo::{Echo, echo};
@@ -326,7 +323,7 @@ mod tests {
         ] {
             let settings = builder.settings;
             let mut host = Host::new(&settings);
-            let end = Arc::new(AtomicU64::new((1 << 52) - 1));
+            let end = crate::sync::Arc::new(crate::sync::AtomicU64::new((1 << 52) - 1));
             host.clock = Arc::new(HlcClock::with_physical(1, PhysicalClock::Manual(end)));
             let host = Arc::new(host);
             assert!(matches!(host.now(), Err(ActorError::ClockEnd)));
