@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perpetua_ir::interp::{InterpError, RaceMode};
 use perpetua_ir::ir::{Kernel, Op, ParamKind, Scalar};
 use perpetua_ir::pass::checks::make_explicit;
-use perpetua_ir::pass::expand_library;
+use perpetua_ir::pass::{Sums, expand_library};
 use perpetua_ir::testing::*;
 use perpetua_ir::verify::{Facts, verify};
 
@@ -299,7 +299,11 @@ fn passes_keep_the_meaning() {
             let explicit = make_explicit(&verified).kernel().clone();
             for (pass, kernel) in [
                 ("explicit checks", explicit),
-                ("library", expand_library(case.kernel.clone())),
+                ("library", expand_library(case.kernel.clone(), Sums::Rearranged)),
+                (
+                    "library of sums as written",
+                    expand_library(case.kernel.clone(), Sums::AsWritten),
+                ),
             ] {
                 if let Err(errors) = verify(kernel.clone()) {
                     panic!("{pass}, seed {seed}: {errors}\n{kernel}");

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use super::Sums;
 use super::real::{Condition, Real, Word};
 use crate::ir::{Inst, KernelBuilder, Op, Place, Scalar, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -12,6 +13,7 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 pub(super) struct Emitted<'a, T> {
     builder: &'a RefCell<KernelBuilder>,
     value: Value,
+    sums: Sums,
     kind: std::marker::PhantomData<T>,
 }
 
@@ -37,10 +39,11 @@ impl<T> Copy for Emitted<'_, T> {}
 
 impl<'a, T> Emitted<'a, T> {
     /// Wraps a value, which must have the type that `T` marks.
-    pub(super) fn new(builder: &'a RefCell<KernelBuilder>, value: Value) -> Self {
+    pub(super) fn new(builder: &'a RefCell<KernelBuilder>, value: Value, sums: Sums) -> Self {
         Emitted {
             builder,
             value,
+            sums,
             kind: std::marker::PhantomData,
         }
     }
@@ -51,7 +54,8 @@ impl<'a, T> Emitted<'a, T> {
     }
 
     fn emit<U>(self, ty: impl Into<Type>, op: Op) -> Emitted<'a, U> {
-        Emitted::new(self.builder, self.builder.borrow_mut().define(ty.into(), op))
+        let value = self.builder.borrow_mut().define(ty.into(), op);
+        Emitted::new(self.builder, value, self.sums)
     }
     fn unary<U>(self, ty: impl Into<Type>, op: UnaryOp) -> Emitted<'a, U> {
         self.emit(ty, Op::Unary(op, self.value))
@@ -153,7 +157,29 @@ macro_rules! emitted {
             fn eq(self, other: Self) -> Self::Cond {
                 self.binary(Scalar::Bool, BinaryOp::Eq, other)
             }
+            fn limit(self, low: f32, high: f32) -> Self {
+                let (low, high) = (self.lit(low), self.lit(high));
+                if self.sums == Sums::AsWritten {
+                    let x: Self = self.binary(Scalar::$float, BinaryOp::Max, low);
+                    return x.binary(Scalar::$float, BinaryOp::Min, high);
+                }
+                let x = Real::lt(self, low).select(low, self);
+                x.gt(high).select(high, x)
+            }
+            fn nearest_int(self) -> (Self, Self::Int) {
+                if self.sums == Sums::AsWritten {
+                    // In the binade of 1.5 * 2^(digits - 1) the last place is 1, so the sum rounds to an integer, which its bits count.
+                    let large = self.lit(($native::MANTISSA_DIGITS as f32 - 2.0).exp2() * 3.0);
+                    let shifted = self + large;
+                    return (shifted - large, Word::sub(shifted.bits(), large.bits()));
+                }
+                let k = self.nearest();
+                (k, k.to_int())
+            }
             fn is_nan(self) -> Self::Cond {
+                if self.sums == Sums::AsWritten {
+                    return self.unary(Scalar::Bool, UnaryOp::IsNan);
+                }
                 let infinite = self.word($native::INFINITY.to_bits() as i64);
                 let magnitude = self.bits().and(self.word(($word::MAX >> 1) as i64));
                 infinite.lt(magnitude)

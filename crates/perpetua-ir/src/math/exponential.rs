@@ -9,20 +9,12 @@ const LOG2_E: f32 = std::f32::consts::LOG2_E;
 const LN_2_HIGH: f32 = 0.693_145_75;
 const LN_2_LOW: f32 = 1.428_606_8e-6;
 
-/// `x` limited to `[low, high]`.
-#[inline(always)]
-fn limit<R: Real>(x: R, low: f32, high: f32) -> R {
-    let (low, high) = (x.lit(low), x.lit(high));
-    let x = x.lt(low).select(low, x);
-    x.gt(high).select(high, x)
-}
-
 /// `(r, k)` with `x = r + k ln 2` and `|r| <= ln 2 / 2`.
 #[inline(always)]
-fn reduce<R: Real>(x: R) -> (R, R) {
-    let k = (x * x.lit(LOG2_E)).nearest();
+fn reduce<R: Real>(x: R) -> (R, R::Int) {
+    let (k, whole) = (x * x.lit(LOG2_E)).nearest_int();
     let r = (-k).fma(x.lit(LN_2_HIGH), x);
-    ((-k).fma(x.lit(LN_2_LOW), r), k)
+    ((-k).fma(x.lit(LN_2_LOW), r), whole)
 }
 
 /// `exp(r) - 1 - r` over `r²`, for `|r| <= ln 2 / 2`.
@@ -49,15 +41,15 @@ pub(super) fn exp_near<R: Real>(r: R) -> R {
 
 #[inline(always)]
 pub(super) fn exp<R: Real>(x: R) -> R {
-    let x = limit(x, -104.0, 89.0);
+    let x = x.limit(-104.0, 89.0);
     let (r, k) = reduce(x);
-    scale(exp_near(r), k.to_int())
+    scale(exp_near(r), k)
 }
 
 #[inline(always)]
 pub(super) fn exp2<R: Real>(x: R) -> R {
-    let x = limit(x, -151.0, 129.0);
-    let k = x.nearest();
+    let x = x.limit(-151.0, 129.0);
+    let (k, whole) = x.nearest_int();
     let r = x - k;
     let c = [
         0.693_147_2,
@@ -68,17 +60,16 @@ pub(super) fn exp2<R: Real>(x: R) -> R {
         0.000_154_765_21,
     ];
     let p = polynomial(r, &c).fma(r, x.lit(1.0));
-    scale(p, k.to_int())
+    scale(p, whole)
 }
 
 #[inline(always)]
 pub(super) fn exp_m1<R: Real>(x: R) -> R {
     let full = x;
-    let x = limit(x, -20.0, 89.0);
+    let x = x.limit(-20.0, 89.0);
     let (r, k) = reduce(x);
     // 2^k (e + 1) - 1 with e = exp(r) - 1; below, 2^k is split so that 2^128 does not overflow.
     let e = (r * r).fma(tail(r), r);
-    let k = k.to_int();
     let half = k.shr(x.int(1));
     let power = |k: R::Int| k.add(x.int(127)).shl(x.int(23)).to_bits();
     let (a, b) = (power(half), power(k.sub(half)));
@@ -103,7 +94,7 @@ pub(super) fn sinh<R: Real>(x: R) -> R {
     ];
     let near = (t * x).fma(polynomial(t, &c), x);
     let h = exp(a * x.lit(0.5));
-    let e = exp(limit(a, 0.0, 80.0));
+    let e = exp(a.limit(0.0, 80.0));
     let far = (a.gt(x.lit(40.0))).select(x.lit(0.5) * h * h, x.lit(0.5) * (e - x.lit(1.0) / e));
     a.gt(x.lit(1.0)).select(far.copysign(x), near)
 }
@@ -112,7 +103,7 @@ pub(super) fn sinh<R: Real>(x: R) -> R {
 pub(super) fn cosh<R: Real>(x: R) -> R {
     let a = x.abs();
     let h = exp(a * x.lit(0.5));
-    let e = exp(limit(a, 0.0, 80.0));
+    let e = exp(a.limit(0.0, 80.0));
     let middle = x.lit(0.5).fma(e, x.lit(0.5) / e);
     a.gt(x.lit(40.0)).select(x.lit(0.5) * h * h, middle)
 }
@@ -130,7 +121,7 @@ pub(super) fn tanh<R: Real>(x: R) -> R {
         0.002_230_918_7,
     ];
     let near = (t * x).fma(polynomial(t, &c), x);
-    let e = exp(limit(a * x.lit(2.0), 0.0, 40.0));
+    let e = exp((a * x.lit(2.0)).limit(0.0, 40.0));
     let far = x.lit(1.0) - x.lit(2.0) / (e + x.lit(1.0));
     a.gt(x.lit(0.6)).select(far, near).copysign(x)
 }

@@ -125,10 +125,20 @@ impl LibraryOp {
     }
 }
 
+/// What a target makes of floating-point sums.
+#[cfg(feature = "pass")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// It computes what is written, and knows NaN: fewer steps do.
+    AsWritten,
+    /// Its compilers take `(a + b) - a` for `b`, and may promise nothing of NaN.
+    Rearranged,
+}
+
 /// The operator as an IR function named `perpetua_NAME`, with `_f64` behind it where it is of f64s; `None` for an operator that is not in
 /// the library.
 #[cfg(feature = "pass")]
-pub fn function(op: LibraryOp) -> Option<crate::ir::Function> {
+pub fn function(op: LibraryOp, sums: Sums) -> Option<crate::ir::Function> {
     let (names, s): (&[&str], _) = match op {
         LibraryOp::Unary(_, s) => (&["x"], s),
         LibraryOp::Binary(_, s) => (&["x", "y"], s),
@@ -140,8 +150,8 @@ pub fn function(op: LibraryOp) -> Option<crate::ir::Function> {
     let name = format!("perpetua_{}{end}", op.name());
     let built = builder.function(name, params, Some(s.into()), |b| {
         let cell = std::cell::RefCell::new(std::mem::replace(b, KernelBuilder::new("")));
-        let arg = |i| emit::Emitted::<emit::F>::new(&cell, Value(i));
-        let wide = |i| emit::Emitted::<emit::Wide>::new(&cell, Value(i));
+        let arg = |i| emit::Emitted::<emit::F>::new(&cell, Value(i), sums);
+        let wide = |i| emit::Emitted::<emit::Wide>::new(&cell, Value(i), sums);
         let result = match op {
             LibraryOp::Unary(op, Scalar::F64) => unary_wide(op, wide(0)).map(emit::Emitted::value),
             LibraryOp::Unary(op, _) => unary(op, arg(0)).map(emit::Emitted::value),

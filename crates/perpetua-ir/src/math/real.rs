@@ -56,6 +56,19 @@ pub(super) trait Real:
     }
     /// Whether NaN, by the bits: compilers that promise nothing about NaN take `x == x` for true.
     fn is_nan(self) -> Self::Cond;
+    /// `self` limited to `[low, high]`; NaN, or any number of these, where it is NaN.
+    #[inline(always)]
+    fn limit(self, low: f32, high: f32) -> Self {
+        let (low, high) = (self.lit(low), self.lit(high));
+        let x = self.lt(low).select(low, self);
+        x.gt(high).select(high, x)
+    }
+    /// The nearest integer, ties to even, as both; of magnitudes below 2^22, and of NaN anything.
+    #[inline(always)]
+    fn nearest_int(self) -> (Self, Self::Int) {
+        let k = self.nearest();
+        (k, k.to_int())
+    }
 }
 
 /// An integer; arithmetic wraps.

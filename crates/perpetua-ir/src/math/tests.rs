@@ -222,13 +222,25 @@ fn every_library_operator_has_an_ir_function() {
     for &op in UnaryOp::ALL {
         let library = op.row().cuda == Spelling::Library;
         for s in [Scalar::F32, Scalar::F64] {
-            assert_eq!(function(LibraryOp::Unary(op, s)).is_some(), library, "{op:?}");
+            for sums in [Sums::AsWritten, Sums::Rearranged] {
+                assert_eq!(
+                    function(LibraryOp::Unary(op, s), sums).is_some(),
+                    library,
+                    "{op:?}"
+                );
+            }
         }
     }
     for &op in BinaryOp::ALL {
         let library = op.row().cuda == Spelling::Library;
         for s in [Scalar::F32, Scalar::F64] {
-            assert_eq!(function(LibraryOp::Binary(op, s)).is_some(), library, "{op:?}");
+            for sums in [Sums::AsWritten, Sums::Rearranged] {
+                assert_eq!(
+                    function(LibraryOp::Binary(op, s), sums).is_some(),
+                    library,
+                    "{op:?}"
+                );
+            }
         }
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::ir::{Block, Body, Inst, Kernel, Op, Scalar, Stmt, Type, Value};
+pub use crate::math::Sums;
 use crate::math::{LibraryOp, function};
 use crate::ops::{BinaryOp, Spelling};
 
 /// The kernel with every library operator expanded. Its functions come first, so indices of the kernel's own
 /// functions move up.
-pub fn expand_library(mut kernel: Kernel) -> Kernel {
+pub fn expand_library(mut kernel: Kernel, sums: Sums) -> Kernel {
     let mut used = BTreeSet::new();
     let bodies = kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]);
     for body in bodies {
@@ -26,7 +27,7 @@ pub fn expand_library(mut kernel: Kernel) -> Kernel {
     }
     let (used, functions): (Vec<LibraryOp>, Vec<_>) = used
         .into_iter()
-        .filter_map(|op| Some((op, function(op)?)))
+        .filter_map(|op| Some((op, function(op, sums)?)))
         .unzip();
     for f in &mut kernel.functions {
         rewrite(&mut f.body, &used);
@@ -108,3 +109,6 @@ fn rewrite_block(block: &mut Block, body: &mut Body, used: &[LibraryOp]) {
     }
     block.0 = out;
 }
+
+#[cfg(test)]
+mod tests;

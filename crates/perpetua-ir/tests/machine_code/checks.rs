@@ -124,7 +124,7 @@ fn run_unchecked(drop: Change, width: Width) {
     for seed in 0..400 {
         let tape = tape(seed, config.statements * 30);
         let case = generate(&config, &mut Choices::new(&tape)).unwrap();
-        let kernel = verify(expand_library(case.kernel.clone())).unwrap();
+        let kernel = verify(expand_library(case.kernel.clone(), Sums::Rearranged)).unwrap();
         let Err(InterpError::Fault(fault)) = interpret(&kernel, &case, 32, RaceMode::Off) else {
             continue;
         };

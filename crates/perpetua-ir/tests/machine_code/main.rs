@@ -16,7 +16,7 @@ use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig
 use perpetua_ir::interp::{Refusal, Width};
 use perpetua_ir::ir::*;
 use perpetua_ir::ops::{BinaryOp, TernaryOp};
-use perpetua_ir::pass::expand_library;
+use perpetua_ir::pass::{Sums, expand_library};
 use perpetua_ir::testing::*;
 use perpetua_ir::verify::{Verified, verify};
 
@@ -35,7 +35,7 @@ fn compare(case: &Case, width: Width) -> Result<Option<String>, Refusal> {
 
 fn compare_changed(case: &Case, width: Width, change: &dyn Fn(&mut [u8])) -> Result<Option<String>, Refusal> {
     // Library operators are functions of the kernel here, so that the interpreter computes the same.
-    let kernel = verify(expand_library(case.kernel.clone())).unwrap();
+    let kernel = verify(expand_library(case.kernel.clone(), Sums::Rearranged)).unwrap();
     let code = changed(&kernel, width, change)?;
     let expected = interpret(&kernel, case, 32, RaceMode::Off);
     let found = run_case(&code, case, 32, RaceMode::Off);

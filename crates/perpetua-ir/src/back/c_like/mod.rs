@@ -42,7 +42,7 @@ use super::RenderError;
 use crate::fault::FaultSite;
 use crate::ir::{Block, Body, Effect, Inst, Kernel, Scalar, Type};
 use crate::pass::checks::make_explicit;
-use crate::pass::{Operation, expand, expand_library, single_level};
+use crate::pass::{Operation, Sums, expand, expand_library, single_level};
 use crate::print::PrintSite;
 use crate::verify::{Facts, Verified};
 
@@ -74,7 +74,11 @@ pub(super) fn prepare(verified: &Verified, (own, native): Native<'_>, checked: b
     }
     number_sites(&mut kernel);
     let kernel = expand(kernel, own);
-    let kernel = if checked { expand_library(kernel) } else { kernel };
+    let kernel = if checked {
+        expand_library(kernel, Sums::Rearranged)
+    } else {
+        kernel
+    };
     let kernel = expand(kernel, native);
     Prepared {
         kernel: single_level(kernel),

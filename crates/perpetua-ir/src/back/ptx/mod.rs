@@ -29,7 +29,7 @@ use std::sync::Arc;
 use super::{Capability, RenderError, Sm, Source};
 use crate::ir::{Builtin, Kernel, LocalId, Scalar, Value};
 use crate::pass::checks::make_explicit;
-use crate::pass::{expand_library, unroll_indexed, widen};
+use crate::pass::{Sums, expand_library, unroll_indexed, widen};
 use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
@@ -92,7 +92,7 @@ fn render_entries(
     let explicit = make_explicit(unrolled.as_ref().unwrap_or(verified));
     let (at_once, facts) = (explicit.dies_at_once(), Arc::clone(explicit.facts()));
     let (kernel, faults, prints) = explicit.into_parts();
-    let kernel = expand_library(kernel);
+    let kernel = expand_library(kernel, Sums::AsWritten);
     signature::check_limits(&kernel, sm)?;
     let (mut text, entry) = Renderer::new(&kernel, &facts, sm, at_once).module();
     let wide = if with_wide { widen(&kernel) } else { None };

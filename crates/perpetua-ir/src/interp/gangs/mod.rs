@@ -71,7 +71,7 @@ impl MachineCode {
     }
 
     fn program(kernel: &Verified) -> Result<Program, Refusal> {
-        let expanded = crate::pass::expand_library(kernel.kernel().clone());
+        let expanded = crate::pass::expand_library(kernel.kernel().clone(), crate::pass::Sums::Rearranged);
         let mut program =
             flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))?;
         program.ends_together = kernel.facts().relies_on_shared();

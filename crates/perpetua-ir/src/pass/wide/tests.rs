@@ -6,7 +6,7 @@
 use super::*;
 use crate::interp::{InterpError, Interpreter, RaceMode};
 use crate::pass::checks::{Explicit, make_explicit};
-use crate::pass::expand_library;
+use crate::pass::{Sums, expand_library};
 use crate::testing::{Case, Choices, Config, generate, mismatches, run_case, tape};
 use crate::verify::verify;
 
@@ -14,7 +14,7 @@ use crate::verify::verify;
 fn prepared(kernel: &Kernel) -> (Explicit, Kernel) {
     let verified = verify(kernel.clone()).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
     let explicit = make_explicit(&verified);
-    let kernel = expand_library(explicit.kernel().clone());
+    let kernel = expand_library(explicit.kernel().clone(), Sums::AsWritten);
     (explicit, kernel)
 }
 

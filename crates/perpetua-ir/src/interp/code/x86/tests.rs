@@ -7,7 +7,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, MandatoryPrefix, OpCodeTabl
 use super::super::{Generated, Width, generate};
 use super::{Meant, Mem, Pp, Rm, Vop};
 use crate::interp::flatten::flatten;
-use crate::pass::expand_library;
+use crate::pass::{Sums, expand_library};
 use crate::testing::{self, Choices, Config, tape};
 
 /// All instructions by where they begin.
@@ -136,7 +136,7 @@ fn check(code: &Generated, what: &str) {
 fn generated(config: &Config, seed: u64, width: Width) -> Generated {
     let tape = tape(seed, config.statements * 30);
     let case = testing::generate(config, &mut Choices::new(&tape)).unwrap();
-    let program = flatten(&expand_library(case.kernel)).unwrap();
+    let program = flatten(&expand_library(case.kernel, Sums::Rearranged)).unwrap();
     generate(&program, width).unwrap()
 }
 
