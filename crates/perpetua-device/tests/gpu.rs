@@ -352,17 +352,17 @@ fn main() -> ExitCode {
         0,
     ));
     // Before the cells, of which one loses the device for this process.
+    trials.push(trial(
+        "multiprocessors: vulkan".into(),
+        BackendKind::Cuda,
+        |_| multiprocessors(),
+        0,
+    ));
     trials.push(trial("adopts: cuda".into(), BackendKind::Cuda, |_| adopts(), 0));
     trials.push(trial(
         "cuda".into(),
         BackendKind::Cuda,
         |n| passes(BackendKind::Cuda, n),
-        0,
-    ));
-    trials.push(trial(
-        "multiprocessors: vulkan".into(),
-        BackendKind::Cuda,
-        |_| multiprocessors(),
         0,
     ));
     for (name, kind) in [

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::math::{LibraryOp, function};
+use perpetua_ir::math::{LibraryOp, Sums, function};
 use perpetua_ir::ops::{BinaryOp, UnaryOp};
 
 use crate::instruction::{Instruction, Operand};
@@ -33,7 +33,10 @@ static LIBRARY: LazyLock<HashMap<LibraryOp, u64>> = LazyLock::new(|| {
         .map(|op| both.map(|ty| LibraryOp::Binary(*op, ty)));
     let statements = |op: LibraryOp| {
         let mut count = 0;
-        function(op)?.body.block.walk(&mut |_| count += 1);
+        function(op, Sums::Rearranged)?
+            .body
+            .block
+            .walk(&mut |_| count += 1);
         Some((op, count))
     };
     unary.chain(binary).flatten().filter_map(statements).collect()

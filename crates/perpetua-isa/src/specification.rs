@@ -52,7 +52,8 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 
 - Integers wrap, and shifts take their amounts modulo the width, as Rust's `wrapping_` methods do.
 - Floats are IEEE 754: each instruction rounds once, to the nearest, with denormals. The functions that are not correctly rounded (`exp`, `sin`
-  and their kin) keep the bounds in [the language's tables](book/src/tables.md). On CUDA and the CPU all results are equal to the bit.
+  and their kin) keep the bounds in [the language's tables](book/src/tables.md). On CUDA and the CPU all results are equal to the bit, but that CUDA's
+  `atom_add` and `grid_add` of `f32` in buffers take denormals for zeros, as NVIDIA's hardware does.
 - On wgpu integers, conversions, comparisons and `fma` are equal to the CPU's. A driver may fuse a product into the sum that takes it (`mad`, or `mul`
   and then `add`), flush denormals, and round `div` and `sqrt` less exactly; `Device::info().numeric_probe` says what this one does.
 - On wgpu a kernel has as many buffers as `Device::info().limits.max_buffers` says, often 31 or fewer, and the functions of `f64` (`exp`, `sin` and their kin) are

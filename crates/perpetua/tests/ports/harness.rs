@@ -107,6 +107,11 @@ impl Run {
         assert_eq!(differ, None, "on {}: element, found, expected", self.place());
     }
 
+    /// Whether drivers may round quotients otherwise.
+    pub(crate) fn is_wgpu(&self) -> bool {
+        self.device.backend() == BackendKind::Wgpu
+    }
+
     pub(crate) fn place(&self) -> String {
         format!("{} ({:?})", self.device.info().name, self.way)
     }
