@@ -1,9 +1,9 @@
 //! `cargo xtask book`: the book as web pages, by mdBook. Nothing else needs mdBook: the pages read well as they are, documentation tests
 //! run their samples, and `tidy` checks their links.
 
+use crate::locate::Search;
 use crate::workspace::{root, shell};
 use anyhow::{Context, Result, bail};
-use perpetua_vendor_tools::locate::Search;
 use std::fs;
 use std::path::Path;
 use walkdir::WalkDir;

@@ -1,10 +1,11 @@
 //! `cargo xtask dist`: the program as stripped archives, one a target that links on this machine, and the crates as a registry takes
 //! them.
 
+use crate::locate::Search;
 use crate::toolchain;
 use crate::workspace::{cargo, metadata, root, shell};
 use anyhow::{Context, Result, bail};
-use perpetua_vendor_tools::locate::Search;
+use cargo_metadata::{Metadata, Package};
 use std::fs;
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
@@ -53,11 +54,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("no target links here");
     }
     package(&shell)?;
-    for entry in fs::read_dir(packages()?)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|e| e == "crate") {
-            fs::copy(&path, out.join(path.file_name().unwrap_or_default()))?;
-        }
+    let metadata = metadata()?;
+    let is_published = |package: &&Package| package.publish.is_none();
+    for package in metadata.packages.iter().filter(is_published) {
+        let name = format!("{}-{}.crate", package.name, package.version);
+        fs::copy(packages(&metadata).join(&name), out.join(&name))?;
     }
     println!("in {}", out.display());
     Ok(())
@@ -144,20 +145,14 @@ fn pack(shell: &Shell, target: &str, program: &Path, out: &Path) -> Result<PathB
 }
 
 /// Where cargo puts packages.
-fn packages() -> Result<PathBuf> {
-    Ok(metadata()?.target_directory.into_std_path_buf().join("package"))
+fn packages(metadata: &Metadata) -> PathBuf {
+    metadata.target_directory.join("package").into()
 }
 
-/// Packs every crate that may be published, as a registry takes it.
+/// Packs every crate as a registry takes it, also those that none is to have.
 pub(crate) fn package(shell: &Shell) -> Result<()> {
     let cargo = cargo();
-    let metadata = metadata()?;
-    let own = metadata
-        .packages
-        .iter()
-        .filter(|p| p.publish.as_ref().is_some_and(Vec::is_empty));
-    let excluded = own.flat_map(|package| ["--exclude".to_owned(), package.name.to_string()]);
-    let folder = packages()?;
+    let folder = packages(&metadata()?);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
@@ -165,7 +160,6 @@ pub(crate) fn package(shell: &Shell) -> Result<()> {
         shell,
         "{cargo} package --workspace --no-verify --allow-dirty --quiet"
     )
-    .args(excluded)
     .quiet()
     .ignore_status()
     .output()?;

@@ -1,11 +1,11 @@
 //! `cargo xtask setup`: installs what the tests need. Debian packages go where Debian puts them; everything else goes
-//! into `.tools`, at pinned versions, laid out as `perpetua_vendor_tools::locate` expects.
+//! into `.tools`, at pinned versions, laid out as `locate` expects.
 
+use crate::locate::{self, Search};
 use crate::toolchain;
 use crate::workspace::{cargo, shell};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use perpetua_vendor_tools::locate::{self, Search};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

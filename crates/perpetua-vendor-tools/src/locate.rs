@@ -1,6 +1,7 @@
 //! Where the vendors' tools are: the project's own `.tools` folder first, then what the machine has.
 //!
-//! The one place that knows the layout of `.tools`; `cargo xtask setup` fills it by the constants here.
+//! The one place that knows the layout of `.tools`; `cargo xtask setup` fills it by the constants here, of which xtask makes a module of
+//! its own.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -20,14 +21,14 @@ const CUDA_13_PREFIX: &str = "nvidia/cu13";
 /// CUDA 12's assembler package puts `bin` here, below [`CUDA_12`].
 const CUDA_12_PREFIX: &str = "nvidia/cuda_nvcc";
 
-/// The folder that holds installed tools: `PERPETUA_TOOLS`, else `.tools` at the root of the repository that this crate
-/// was built in.
+/// The folder that holds installed tools: `PERPETUA_TOOLS`, else `.tools` at the root of the repository that this was built in.
 pub fn tools_folder() -> PathBuf {
     match env::var_os(TOOLS_VARIABLE).filter(|folder| !folder.is_empty()) {
         Some(folder) => folder.into(),
         None => {
             let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-            own.ancestors().nth(2).unwrap_or(own).join(".tools")
+            let root = own.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+            root.unwrap_or(own).join(".tools")
         }
     }
 }

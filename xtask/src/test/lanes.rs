@@ -1,11 +1,11 @@
 //! Which stages run beside each other, and what is printed of them: a stage's output as a whole, when the stage has ended.
 
 use super::{LOOM_FOLDER, Outcome, Stage};
+use crate::locate::{self, Search};
 use crate::toolchain;
 use crate::workspace::{metadata, root, shell};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use perpetua_vendor_tools::locate::{self, Search};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;

@@ -48,8 +48,7 @@ enum Stage {
     DocTests,
     /// Documentation without broken links.
     Docs,
-    /// The crates as a registry takes them: versions, descriptions, licences. By hand: `cargo package --workspace --no-verify --exclude
-    /// xtask`, which is never published and depends on what is not.
+    /// The crates as a registry takes them: versions, descriptions, licences. By hand: `cargo package --workspace --no-verify`.
     Package,
     /// Facade and program without default features: the CPU alone; the IR with each renderer alone.
     Minimal,

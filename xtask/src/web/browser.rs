@@ -1,10 +1,10 @@
 //! The page in a real browser: it runs, on WebGPU and without, and its numbers are those of a program.
 
 use super::{NAME, build};
+use crate::locate::{self, Search};
 use crate::setup;
 use crate::workspace::{EVERYTHING, cargo, metadata, root};
 use anyhow::{Result, bail};
-use perpetua_vendor_tools::locate::{self, Search};
 use std::fs;
 use std::path::Path;
 use xshell::{Shell, cmd};

@@ -2,10 +2,10 @@
 
 mod browser;
 
+use crate::locate::{self, Search};
 use crate::toolchain;
 use crate::workspace::{cargo, metadata, root, shell};
 use anyhow::{Context, Result, bail};
-use perpetua_vendor_tools::locate::{self, Search};
 use std::fs;
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
