@@ -10,9 +10,9 @@ use perpetua_syntax::Scalar;
 
 mod generic;
 
-#[cfg(feature = "transpile")]
-pub(crate) use generic::parts;
 pub use generic::{FieldType, GenericStruct, TypeArg, TypeParam};
+#[cfg(feature = "transpile")]
+pub(crate) use generic::{MOST_PARTS, parts};
 
 /// Tells types apart: two types are the same type if and only if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -304,7 +304,7 @@ impl TypeDesc {
             TypeDesc::Scalar(s) => Some((host_size(*s), host_size(*s))),
             TypeDesc::Array(element, len) => {
                 let (size, align) = element.host_layout()?;
-                Some((size.checked_mul(*len)?, align))
+                Some((size.saturating_mul(*len), align))
             }
             TypeDesc::Struct(s) => s.variants.is_empty().then_some((s.size, s.align)),
             TypeDesc::Enum(e) => Some((host_size(e.repr), host_size(e.repr))),

@@ -71,6 +71,43 @@ pub enum FieldType {
     Instance(Arc<GenericStruct>, Vec<FieldType>),
 }
 
+/// How many types one is made of at most, arguments within arguments included. Each may be named, compared and laid out by itself, and
+/// functions that call themselves, or values that hold each other twice, double them at every step.
+pub(crate) const MOST_PARTS: usize = 1024;
+
+impl TypeArg {
+    /// Whether it is made of at most `left` types, which it takes off. Parts that are shared count each time: a walk ends soon.
+    pub(crate) fn is_within(&self, left: &mut usize) -> bool {
+        match self {
+            TypeArg::Type(ty) => ty.is_within(left),
+            TypeArg::Const(_) => true,
+        }
+    }
+}
+
+impl TypeDesc {
+    fn is_within(&self, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else {
+            return false;
+        };
+        *left = rest;
+        match self {
+            TypeDesc::Array(element, _) => element.is_within(left),
+            TypeDesc::Struct(desc) => desc.is_within(left),
+            TypeDesc::Tuple(parts) => parts.iter().all(|part| part.is_within(left)),
+            TypeDesc::Scalar(_) | TypeDesc::Enum(_) => true,
+        }
+    }
+}
+
+impl StructDesc {
+    /// Whether its generic arguments are made of at most `left` types, which they take off.
+    pub(crate) fn is_within(&self, left: &mut usize) -> bool {
+        let mut args = self.of.iter().flat_map(|(_, args)| args);
+        args.all(|arg| arg.is_within(left))
+    }
+}
+
 impl GenericStruct {
     /// The description of a generic struct of the running program; `Key` is a type of its own. For `derive(GpuType)`.
     pub fn of<Key: 'static>(
@@ -110,8 +147,12 @@ impl GenericStruct {
         })
     }
 
-    /// The instance with these arguments, a struct laid out as `repr(C)` says; `None` where they do not fit.
+    /// The instance with these arguments, a struct laid out as `repr(C)` says; `None` where they do not fit, or are made of too many types.
     pub fn instance(self: &Arc<Self>, args: Vec<TypeArg>) -> Option<TypeDesc> {
+        let mut left = MOST_PARTS;
+        if !args.iter().all(|arg| arg.is_within(&mut left)) {
+            return None;
+        }
         let fields = self.fields.iter().map(|(name, ty)| match ty.with(&args)? {
             TypeArg::Type(ty) => Some((name.clone(), ty)),
             TypeArg::Const(_) => None,
@@ -205,7 +246,8 @@ impl StructDesc {
         }
     }
 
-    /// A struct with these fields, laid out as `repr(C)` says.
+    /// A struct with these fields, laid out as `repr(C)` says. Where memory has no room for that, places and sizes are the largest that
+    /// there are.
     ///
     /// # Errors
     /// The name of the first field whose type has no layout.
@@ -221,7 +263,7 @@ impl StructDesc {
             let Some((bytes, own)) = ty.host_layout() else {
                 return Err(name);
             };
-            let offset = size.next_multiple_of(own);
+            let offset = aligned(size, own);
             size = offset.saturating_add(bytes);
             align = align.max(own);
             fields.push(FieldDesc { name, ty, offset });
@@ -232,11 +274,18 @@ impl StructDesc {
             tuple,
             fields,
             variants: Vec::new(),
-            size: size.next_multiple_of(align),
+            size: aligned(size, align),
             align,
             of: None,
         })
     }
+}
+
+/// The next place that is aligned so, or the last one.
+fn aligned(place: usize, align: usize) -> usize {
+    place
+        .checked_next_multiple_of(align)
+        .unwrap_or(usize::MAX - align + 1)
 }
 
 impl TypeDesc {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::value::{Slot, Val};
 use super::{Emitter, InstanceKey, Result, Return, Scope, instance_name};
+use crate::front::rust::describe::MOST_PARTS;
 use crate::front::rust::infer;
 use crate::front::rust::infer::tree::{Checked, Expr, Loaded};
 use crate::front::rust::infer::ty::{Generic, Len, Ty};
@@ -16,9 +17,6 @@ const DEEPEST: usize = 64;
 
 /// How many functions a kernel has, instances of generic ones included.
 const MOST_INSTANCES: usize = 4096;
-
-/// How many types the generic arguments of a call are made of.
-const MOST_PARTS: usize = 1024;
 
 impl Emitter<'_> {
     /// Generic arguments of a call in the function `f` with nothing unknown.
@@ -88,7 +86,10 @@ impl Emitter<'_> {
             format!(
                 "the call of `{name}` is more than {DEEPEST} calls deep, each of another function or with other generic arguments"
             )
-        } else if !generics.iter().all(|generic| generic.is_within(&mut left)) {
+        } else if !generics
+            .iter()
+            .all(|generic| f.types.argument_is_within(generic, &mut left))
+        {
             format!("a generic argument of `{name}` is made of more than {MOST_PARTS} types")
         } else if self.checked.len() >= MOST_INSTANCES {
             format!(

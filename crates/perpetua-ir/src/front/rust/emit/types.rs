@@ -84,6 +84,12 @@ impl Types {
             let ty = self.convert(&Ty::from_desc(&field.ty), width)?;
             fields.push((field_name(&field.name), ty));
         }
+        if u32::try_from(desc.size).is_err() {
+            return Err((
+                format!("the struct `{}` has {} bytes", desc.name, desc.size),
+                "make it smaller than 4 GiB".into(),
+            ));
+        }
         if fields.is_empty() {
             return Err((
                 format!("the struct `{}` has no fields", desc.name),

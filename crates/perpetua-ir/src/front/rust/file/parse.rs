@@ -1,6 +1,8 @@
 //! Text to tokens to `syn`'s tree, whatever the text: the parser and everything that walks its tree recurse, so how deep they can
 //! get is bounded before, and they have a stack for it.
 
+use std::borrow::Cow;
+
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::front::rust::source::{SourceError, SourceRefusal};
@@ -38,6 +40,7 @@ pub(super) fn with_room<T: Send>(
 /// A file's tree, without what its conditions leave out. To be called within [`with_room`].
 pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
     let failed = |error: syn::Error| SourceError::of(&error, file);
+    let text = &*without_interpreter(text);
     let tokens: TokenStream = text.parse().map_err(|error| match open_bracket(text, &error) {
         Some(error) => failed(error),
         None => SourceError {
@@ -51,6 +54,21 @@ pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
     let mut parsed = syn::parse_file(text).map_err(|error| without_end(text, failed(error)))?;
     super::conditions::apply(&mut parsed).map_err(failed)?;
     Ok(parsed)
+}
+
+/// The text with spaces for a first line that names an interpreter: the parser would leave it out, and show all that follows in another
+/// place.
+fn without_interpreter(text: &str) -> Cow<'_, str> {
+    let is_named = text
+        .strip_prefix("#!")
+        .is_some_and(|rest| !rest.trim_start().starts_with('['));
+    match is_named {
+        true => {
+            let (line, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+            Cow::Owned(" ".repeat(line.len()) + rest)
+        }
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// A parser's error, where an end of a statement is missed shown where it belongs: the parser shows what comes instead.
@@ -74,14 +92,13 @@ fn line_of(text: &str, at: usize) -> u32 {
 
 /// Why a text is not one of tokens, where no bracket is to blame.
 fn unread(text: &str, error: &proc_macro2::LexError) -> SourceRefusal {
-    let is_foreign = |c: char| c.is_control() && !c.is_whitespace();
     let shown = error.span().byte_range().start;
-    let (at, why) = match (open_comment(text), text.find(is_foreign)) {
-        (Some(at), _) => (at, "this comment is not closed"),
-        (None, Some(at)) => (at, "this character is none of Rust's"),
-        (None, None) => match text.get(shown..).unwrap_or_default().chars().next() {
+    let (at, why) = match open_comment(text) {
+        Some(at) => (at, "this comment is not closed"),
+        None => match text.get(shown..).unwrap_or_default().chars().next() {
             Some('"') => (shown, "this text is not closed"),
             Some('\'') => (shown, "this is neither a character nor a lifetime"),
+            Some(c) if c.is_control() => (shown, "this character is none of Rust's"),
             _ => (shown, "no word, number or sign of Rust begins here"),
         },
     };
@@ -284,6 +301,9 @@ mod tests {
         assert!(kernels_in_file(&documented, "k.rs").is_ok());
     }
 
+    const STRING: &str =
+        "a string is outside the kernel language: print with `gpu_println!`; pass bytes as `&[u8]`";
+
     #[test]
     fn a_bracket_that_does_not_close_is_shown_where_it_is() {
         let check = |text: &str, expect: &[(usize, &str)]| {
@@ -311,5 +331,16 @@ mod tests {
         );
         check("fn k() { \0 }", &[(9, "this character is none of Rust's")]);
         check("fn k() { \" }", &[(9, "this text is not closed")]);
+        // In a comment it may stand.
+        check("// \u{1b}\nfn k() { \" }", &[(14, "this text is not closed")]);
+        check("#! a '\nfn k() { \" }", &[(16, "this text is not closed")]);
+        check(
+            "#!a\n#[kernel] fn k(y: &mut [f32]) { y[0] = \"a\"; }",
+            &[(43, STRING)],
+        );
+        check(
+            "#![allow(a)] #[kernel] fn k(y: &mut [f32]) { y[0] = \"a\"; }",
+            &[(52, STRING)],
+        );
     }
 }

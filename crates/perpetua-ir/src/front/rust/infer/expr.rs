@@ -13,14 +13,30 @@ use super::signature::{not_a, path_meaning, path_text};
 use super::tree::{Expr, ExprKind};
 use super::ty::{Generic, Kind, Ty};
 use super::{Checker, Result};
-use crate::front::rust::describe::ConstValue;
+use crate::front::rust::describe::{ConstValue, MOST_PARTS};
+use crate::front::rust::error::LowerError;
 use crate::front::rust::resolve::Resolved;
 
 impl Checker<'_> {
     /// Checks an expression. `hint` is the type that its surroundings expect, where they expect one; it steers
     /// literals only, and need not be met. Each arm only calls, so that deep nesting needs little stack.
     pub(super) fn expr(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {
-        self.dispatch(expr, hint).map_err(|error| standing(error, expr))
+        let checked = self.dispatch(expr, hint).and_then(|checked| {
+            let mut left = MOST_PARTS;
+            match self.types.is_within(&checked.ty, &mut left) {
+                true => Ok(checked),
+                false => Err(self.too_large(expr.line)),
+            }
+        });
+        checked.map_err(|error| standing(error, expr))
+    }
+
+    fn too_large(&self, line: u32) -> LowerError {
+        self.error(
+            line,
+            format!("a value's type is made of more than {MOST_PARTS} types"),
+            "keep what it holds in an array, or in a struct that is not generic",
+        )
     }
 
     fn dispatch(&mut self, expr: &syntax::Expr, hint: Option<&Ty>) -> Result<Expr> {

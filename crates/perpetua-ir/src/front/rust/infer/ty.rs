@@ -66,43 +66,6 @@ pub(crate) enum Generic {
     Value(i128),
 }
 
-impl Generic {
-    /// Whether it is made of at most `left` types, which it takes off. Parts that are shared count each time: a walk ends soon.
-    pub(crate) fn is_within(&self, left: &mut usize) -> bool {
-        match self {
-            Generic::Type(ty) => ty.is_within(left),
-            Generic::Len(_) | Generic::Value(_) => true,
-        }
-    }
-}
-
-impl Ty {
-    fn is_within(&self, left: &mut usize) -> bool {
-        let Some(rest) = left.checked_sub(1) else {
-            return false;
-        };
-        *left = rest;
-        match self {
-            Ty::Tuple(parts) => parts.iter().all(|part| part.is_within(left)),
-            Ty::Array(part, _) | Ty::Slice(part) | Ty::Ref(_, part) | Ty::Option(part) => {
-                part.is_within(left)
-            }
-            Ty::Result(some, other) => some.is_within(left) && other.is_within(left),
-            Ty::Instance(_, arguments) => arguments.iter().all(|argument| argument.is_within(left)),
-            Ty::Closure(closure) => {
-                closure.params.iter().all(|part| part.is_within(left)) && closure.ret.is_within(left)
-            }
-            Ty::Var(_)
-            | Ty::Never
-            | Ty::Scalar(_)
-            | Ty::Struct(_)
-            | Ty::Enum(_)
-            | Ty::Tag(_)
-            | Ty::GridPos => true,
-        }
-    }
-}
-
 /// An array's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Len {
@@ -199,6 +162,40 @@ impl Unifier {
     pub(crate) fn len_var(&mut self) -> Len {
         self.lens.push(None);
         Len::Var(self.lens.len() as u32 - 1)
+    }
+
+    /// Whether an argument is made of at most `left` types, as [`TypeArg::is_within`] has it.
+    pub(crate) fn argument_is_within(&self, argument: &Generic, left: &mut usize) -> bool {
+        match argument {
+            Generic::Type(ty) => self.is_within(ty, left),
+            Generic::Len(_) | Generic::Value(_) => true,
+        }
+    }
+
+    /// The same of a type.
+    pub(crate) fn is_within(&self, ty: &Ty, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else {
+            return false;
+        };
+        *left = rest;
+        match ty {
+            Ty::Var(v) => match self.slots.get(*v as usize).and_then(|slot| slot.bound.as_ref()) {
+                Some(bound) => self.is_within(bound, left),
+                None => true,
+            },
+            Ty::Tuple(parts) => parts.iter().all(|part| self.is_within(part, left)),
+            Ty::Array(part, _) | Ty::Slice(part) | Ty::Ref(_, part) | Ty::Option(part) => {
+                self.is_within(part, left)
+            }
+            Ty::Result(some, other) => self.is_within(some, left) && self.is_within(other, left),
+            Ty::Instance(_, arguments) => arguments.iter().all(|arg| self.argument_is_within(arg, left)),
+            Ty::Struct(desc) => desc.is_within(left),
+            Ty::Closure(closure) => {
+                let mut params = closure.params.iter();
+                params.all(|part| self.is_within(part, left)) && self.is_within(&closure.ret, left)
+            }
+            Ty::Never | Ty::Scalar(_) | Ty::Enum(_) | Ty::Tag(_) | Ty::GridPos => true,
+        }
     }
 
     /// The type with its outermost variable replaced by what it is bound to.
