@@ -6,38 +6,22 @@ use std::fmt::Display;
 use std::io::{Write, stderr};
 use std::path::Path;
 
+use perpetua_ir::plain::{misleads, plain, plain_but};
+
 /// Says a line.
 pub(crate) fn say(line: impl Display) {
     // Whoever closed it wants to hear nothing.
     let _ = writeln!(stderr(), "{}", shown(&line.to_string()));
 }
 
-/// Whether a terminal, or who reads it, would take a character for something else than text: control characters, and those that turn
-/// the direction of writing.
-fn misleads(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// A text with everything that is not text written out.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    if !text.contains(misleads) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if misleads(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
+    plain_but(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// The same for a name, which has one line.
 pub(crate) fn name(text: &str) -> String {
-    shown(text).replace('\n', "\\n").replace('\t', "\\t")
+    plain(text).into_owned()
 }
 
 /// A file's name, as it is said.
@@ -67,7 +51,7 @@ pub(crate) fn word(path: &Path) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.into_owned();
     }
-    if !text.contains(|c| misleads(c) || c == '\n' || c == '\t') {
+    if !text.contains(misleads) {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
     let mut out = String::from("$'");

@@ -3,7 +3,7 @@
 //! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
 //! the representation, [`front`] what makes it of other forms, [`math`] the functions that are written once for
 //! all targets, [`verify`] the gate, [`interp`] the interpreter, [`pass`] the transformations, [`back`] the renderers;
-//! [`fault`] is what comes back when a kernel goes wrong; [`nearest`] finds the name that was meant.
+//! [`fault`] is what comes back when a kernel goes wrong; [`nearest`] finds the name that was meant, [`plain`](mod@plain) shows names that somebody else chose.
 
 pub mod ops;
 
@@ -29,6 +29,7 @@ pub mod transpile;
 
 pub mod fault;
 pub mod nearest;
+pub mod plain;
 pub mod print;
 
 #[cfg(feature = "testing")]

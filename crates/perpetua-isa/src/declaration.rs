@@ -1,6 +1,7 @@
 //! What a declaration by itself must be, for the assembler and the verifier.
 
 use perpetua_ir::ir::Scalar;
+use perpetua_ir::plain::plain;
 use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 
 use crate::fault::Fault;
@@ -129,24 +130,11 @@ fn operand_name(text: &str) -> Result {
     }
 }
 
-/// A text as a message may have it: nothing in it begins a line or moves a cursor.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
-        .collect()
-}
-
 /// A name that cannot be.
 pub(crate) fn wrong_name(what: &'static str, name: &str, why: &'static str) -> Fault {
     Fault::Name {
         what,
-        name: printable(&name.chars().take(64).collect::<String>()),
+        name: plain(&name.chars().take(64).collect::<String>()).into_owned(),
         why,
     }
 }

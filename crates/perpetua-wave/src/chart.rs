@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use perpetua_ir::plain::plain;
+
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
@@ -60,7 +62,7 @@ impl Chart {
                 AREA[3] - axes[1].part(p[1]) * (AREA[3] - AREA[1]),
             ]
         };
-        let longest = self.curves.iter().map(|c| c.name.chars().count()).max();
+        let longest = self.curves.iter().map(|c| plain(&c.name).chars().count()).max();
         let width = AREA[2] + 56.0 + (LETTER * longest.unwrap_or(0) as f64).max(114.0).ceil();
         // One row for how many more there are.
         let rows = self.curves.len().min(MOST_NAMES + 1);
@@ -172,14 +174,12 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
 }
 
 fn escape(text: &str) -> String {
-    // XML has no control characters, however they are written.
-    text.replace(
-        |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'),
-        "\u{fffd}",
-    )
-    .replace('&', "&amp;")
-    .replace('<', "&lt;")
-    .replace('>', "&gt;")
+    // XML has neither control characters, however they are written, nor these two.
+    plain(text)
+        .replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// A number as an axis shows it.
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_chart_has_its_curves_ticks_and_names() {
         let mut chart = Chart {
-            title: "a < b\u{1b}".into(),
+            title: "a < b\u{1b}\u{202e}\u{fffe}".into(),
             labels: ["x (s)".into(), "y".into()],
             logarithmic: [false, false],
             curves: vec![Curve {
@@ -284,7 +284,12 @@ mod tests {
             }],
         };
         let svg = chart.svg();
-        for part in ["a &lt; b\u{fffd}<", ">one</text>", ">2000</text>", "<polyline"] {
+        for part in [
+            "a &lt; b\\u{1b}\\u{202e}\u{fffd}<",
+            ">one</text>",
+            ">2000</text>",
+            "<polyline",
+        ] {
             assert!(svg.contains(part), "{part}: {svg:.300}");
         }
         assert!(svg.len() < 100_000, "{}", svg.len());

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use clap::ValueEnum;
 
 use super::sample::Line;
+use crate::say::name;
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,15 +76,15 @@ impl Column {
     pub(super) fn cell(self, line: &Line<'_>) -> String {
         let row = line.row;
         match self {
-            Column::Name if row.actors > 1 => format!("{} x{}", printable(&row.name), row.actors),
-            Column::Name => printable(&row.name),
+            Column::Name if row.actors > 1 => format!("{} x{}", name(&row.name), row.actors),
+            Column::Name => name(&row.name),
             Column::Id if row.id == u32::MAX => "-".into(),
             Column::Id => row.id.to_string(),
-            Column::Source => printable(line.source),
+            Column::Source => name(line.source),
             Column::State if row.in_state < row.actors && !row.state.is_empty() => {
-                format!("{} {}", row.in_state, printable(&row.state))
+                format!("{} {}", row.in_state, name(&row.state))
             }
-            Column::State => printable(&row.state),
+            Column::State => name(&row.state),
             Column::Processed => number(row.processed),
             Column::Rate => rate(line.rate),
             Column::Queue => number(row.queue_depth),
@@ -136,13 +137,6 @@ fn natural(a: &str, b: &str) -> Ordering {
         parts
     };
     parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
-}
-
-/// Another program's text, without what terminals would obey.
-pub(super) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 /// A count; from ten millions on with three digits and a letter.

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use perpetua::actors::telemetry::SourceReport;
 use perpetua::actors::telemetry::observe::Found;
 
-use super::column::{Column, number, printable, rate, time};
+use super::column::{Column, number, rate, time};
 use super::gpu;
 use super::sample::View;
+use crate::say::name;
 
 /// The processes that can be watched.
 pub(super) fn list(found: &[Found]) -> String {
@@ -23,8 +24,8 @@ pub(super) fn list(found: &[Found]) -> String {
                 "{:>8}  {:>8}  {:<20}  {}",
                 info.pid,
                 uptime(info.uptime_ms),
-                printable(&info.name),
-                printable(&info.program)
+                name(&info.name),
+                name(&info.program)
             ),
             Err(error) => writeln!(text, "{:>8}  {error}", one.pid),
         };
@@ -50,10 +51,10 @@ pub(super) fn title(view: &View) -> String {
     let process = &view.report().process;
     format!(
         "{}, process {} ({}), Perpetua {}, up {}",
-        printable(&process.name),
+        name(&process.name),
         process.pid,
-        printable(&process.program),
-        printable(&process.perpetua),
+        name(&process.program),
+        name(&process.perpetua),
         uptime(process.uptime_ms)
     )
 }
@@ -67,8 +68,8 @@ pub(super) fn summary(view: &View, source: &SourceReport) -> String {
     };
     let mut text = format!(
         "{} on {}{how}: {} actors, {} processed ({}/s), {} queued, {} dropped, {} errors, {} dead letters",
-        printable(&source.name),
-        printable(&source.backend),
+        name(&source.name),
+        name(&source.backend),
         number(all.actors.into()),
         number(all.processed),
         rate(view.line(&source.name, all).rate),
@@ -83,7 +84,7 @@ pub(super) fn summary(view: &View, source: &SourceReport) -> String {
         let _ = write!(text, ", p50 {p50}, p99 {p99}");
     }
     if let Some(failure) = &source.failure {
-        let _ = write!(text, "; STANDS STILL: {}", printable(failure));
+        let _ = write!(text, "; STANDS STILL: {}", name(failure));
     }
     text
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use perpetua_ir::plain::plain;
+
 use super::error::Error;
 
 /// Where a server listens: `unix:PATH`, or a loopback address with a port, as `127.0.0.1:7878`, `[::1]:7878`, `localhost:7878`.
@@ -28,8 +30,9 @@ impl FromStr for Address {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Address, Error> {
+        let shown = plain(text);
         let wrong = |why: &str| Error::Address {
-            address: text.into(),
+            address: shown.clone().into_owned(),
             why: why.into(),
         };
         if let Some(path) = text.strip_prefix("unix:") {
@@ -44,7 +47,7 @@ impl FromStr for Address {
             )));
         }
         if text.contains('/') {
-            return Err(wrong(&format!("a path stands behind `unix:`, as unix:{text}")));
+            return Err(wrong(&format!("a path stands behind `unix:`, as unix:{shown}")));
         }
         let found = text
             .to_socket_addrs()

@@ -13,7 +13,8 @@ mod state;
 
 use std::sync::Arc;
 
-use crate::declaration::printable;
+use perpetua_ir::plain::plain;
+
 use crate::error::{At, Error, Result, VerifyError};
 use crate::fault::Fault;
 use crate::program::Program;
@@ -73,7 +74,7 @@ pub fn verify(program: &Program) -> Result<Verified> {
             size,
         }),
         Err(wrong) => Err(Error::from(Box::new(VerifyError {
-            program: printable(&program.name),
+            program: plain(&program.name).into_owned(),
             at: place(program, wrong.at),
             fault: *wrong.fault,
         }))),
@@ -114,7 +115,7 @@ pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
         return At {
             routine: String::new(),
             instruction: None,
-            file: printable(&program.source),
+            file: plain(&program.source).into_owned(),
             line: 0,
             text: String::new(),
         };
@@ -126,8 +127,8 @@ pub(crate) fn place(program: &Program, at: Option<Where>) -> At {
     At {
         routine: routine.name.clone(),
         instruction: Some(i),
-        file: printable(&program.source),
+        file: plain(&program.source).into_owned(),
         line: routine.lines.get(i).copied().unwrap_or(0),
-        text: printable(&text.unwrap_or_default()),
+        text: plain(&text.unwrap_or_default()).into_owned(),
     }
 }

@@ -13,6 +13,7 @@ use crate::back::{Capability, RenderError, Sm};
 use crate::ir::{DeviceOp, Kernel, ParamKind, Scalar, Type};
 use crate::ops::Meeting;
 use crate::pass::checks::first_sites;
+use crate::plain::plain;
 use crate::verify::Facts;
 
 /// Most bytes of statically declared shared memory.
@@ -236,12 +237,7 @@ impl<'k> Renderer<'k> {
             _ => version,
         };
         if !self.kernel.source.is_empty() {
-            let plain = |c: char| match c.is_control() {
-                true => c.escape_default().to_string(),
-                false => c.to_string(),
-            };
-            let source: String = self.kernel.source.chars().map(plain).collect();
-            let _ = writeln!(text, "// lines are of {source}");
+            let _ = writeln!(text, "// lines are of {}", plain(&self.kernel.source));
         }
         let _ = write!(text, ".version {version}\n.target {target}\n.address_size 64\n\n");
         for (i, table) in self.kernel.constants.iter().enumerate() {
