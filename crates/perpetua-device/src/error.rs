@@ -2,6 +2,7 @@
 
 use perpetua_ir::back::RenderError;
 use perpetua_ir::fault::Fault;
+use perpetua_ir::interp::Race;
 
 use crate::info::BackendKind;
 
@@ -361,6 +362,9 @@ pub enum Error {
     /// A lane of a kernel faulted. Comes from the first synchronisation or read-back of the stream after that.
     #[error("{0}")]
     Fault(Box<Fault>),
+    /// Two lanes raced. Only where the CPU looks for races.
+    #[error("{0}")]
+    Race(Box<Race>),
     /// The device is gone; every later operation on it gives this error.
     #[error(
         "{backend} device `{device}` was lost: {reason}; open it again (on CUDA in a new process) and rebuild what lived on it"

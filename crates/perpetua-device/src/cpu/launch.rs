@@ -167,6 +167,7 @@ impl Inner {
     fn error(&self, error: InterpError) -> Error {
         match error {
             InterpError::Fault(fault) => Error::Fault(fault),
+            InterpError::Race(race) => Error::Race(race),
             other => Error::Driver {
                 backend: BackendKind::Cpu,
                 operation: format!("running kernel `{}` in the interpreter", self.signature.name()),

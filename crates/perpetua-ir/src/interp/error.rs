@@ -1,6 +1,7 @@
 //! Why a launch failed, as data.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::fault::Fault;
 use crate::ir::TypeError;
@@ -150,7 +151,7 @@ impl fmt::Display for RacingAccess {
         let (block, thread) = (Triple(self.block), Triple(self.thread));
         write!(
             f,
-            "{} by thread {thread} of block {block}{}",
+            "{} by lane {thread} of block {block}{}",
             self.kind,
             at_line(self.line)
         )
@@ -163,6 +164,8 @@ impl fmt::Display for RacingAccess {
 pub struct Race {
     /// Kernel's name.
     pub kernel: String,
+    /// Source file, empty when unknown.
+    pub source: Arc<str>,
     /// Which memory.
     pub space: Space,
     /// The buffer or shared variable that the second access names.

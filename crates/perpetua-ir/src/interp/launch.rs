@@ -389,6 +389,7 @@ impl<'a> Launch<'a> {
         };
         Race {
             kernel: self.program.name.clone(),
+            source: self.program.source.clone(),
             space: match region.kind {
                 RegionKind::Buffer { .. } | RegionKind::Constant { .. } => Space::Global,
                 RegionKind::Shared { .. } | RegionKind::Dynamic => Space::Shared,

@@ -185,8 +185,8 @@ fn bytes_race_for_themselves_alone() {
                 assert_eq!((race.element, race.byte, race.space), (0, 0, Space::Global));
                 assert_eq!(
                     race.to_string(),
-                    "race for `out`[0] in kernel `bytes`: store by thread (0, 0, 0) of block (0, 0, 0), and then, with \
-                     no order between them, store by thread (1, 0, 0) of block (0, 0, 0)"
+                    "race for `out`[0] in kernel `bytes`: store by lane (0, 0, 0) of block (0, 0, 0), and then, with \
+                     no order between them, store by lane (1, 0, 0) of block (0, 0, 0)"
                 );
             }
             Err(other) => panic!("{other}"),
