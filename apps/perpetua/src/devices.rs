@@ -1,10 +1,11 @@
 //! `perpetua devices`: what is there; for what is missing, what was looked for.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use perpetua::device::future::block_on;
 use perpetua::device::{DeviceInfo, backends, open_backend};
 
+use super::stdout::stdout;
 use super::{Failure, text};
 
 pub(super) fn run() -> Result<(), Failure> {
@@ -17,15 +18,15 @@ pub(super) fn run() -> Result<(), Failure> {
         match block_on(open_backend(kind)) {
             Err(error) => {
                 let error = text::wrapped(&error.to_string(), 4, columns);
-                writeln!(stdout(), "{kind}: none\n    {error}\n")?;
+                writeln!(stdout()?, "{kind}: none\n    {error}\n")?;
             }
             Ok(backend) => {
                 for index in 0..backend.device_count() {
                     match backend.device_info(index) {
-                        Ok(info) => writeln!(stdout(), "{}\n", describe(&info, columns))?,
+                        Ok(info) => writeln!(stdout()?, "{}\n", describe(&info, columns))?,
                         Err(error) => {
                             let error = format!("{kind} device {index}: {error}");
-                            writeln!(stdout(), "{}\n", text::wrapped(&error, 4, columns))?;
+                            writeln!(stdout()?, "{}\n", text::wrapped(&error, 4, columns))?;
                         }
                     }
                 }
@@ -51,9 +52,6 @@ pub(super) fn bytes(n: u64) -> String {
     }
 }
 
-/// With less room than this, a value stands below its name.
-const WIDE: usize = 60;
-
 fn describe(info: &DeviceInfo, columns: usize) -> String {
     let head = format!("{} {}: {}", info.backend, info.index, info.name);
     let mut lines = vec![text::wrapped(&head, 4, columns)];
@@ -61,10 +59,7 @@ fn describe(info: &DeviceInfo, columns: usize) -> String {
         if value.is_empty() {
             return;
         }
-        lines.push(match columns < WIDE {
-            true => format!("    {name}\n        {}", text::wrapped(&value, 8, columns)),
-            false => format!("    {name:<22} {}", text::wrapped(&value, 27, columns)),
-        });
+        lines.push(text::entry(4, name, 27, &value, columns));
     };
     line("kind", info.adapter_type.to_string());
     line("vendor", info.vendor.clone());

@@ -1,12 +1,13 @@
 //! `perpetua doctor`: drivers, tools, one kernel on each backend, with remedies.
 
-use std::io::Write;
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use anstyle::AnsiColor;
 use perpetua::device::{Device, LaunchConfig};
 use perpetua::prelude::*;
 
+use super::stdout::stdout;
 use super::{Failure, say, text};
 
 /// What the doctor runs: integer and float work with a known answer.
@@ -54,16 +55,37 @@ fn check(device: &Device) -> Result<String, Failure> {
     }
 }
 
-/// Whether kernels can be kept in a folder, which is made at the first.
+/// Bytes of a large kernel.
+const LARGE: usize = 256 << 10;
+
+/// Whether a folder, which is made at the first, takes a large kernel and gives it back.
+fn keeps(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    let mut file = tempfile::tempfile_in(dir)?;
+    let kernel: Vec<u8> = (0..LARGE).map(|i| (i % 251) as u8).collect();
+    file.write_all(&kernel)?;
+    // Some disks are full only then.
+    file.sync_all()?;
+    file.rewind()?;
+    let mut found = Vec::new();
+    file.read_to_end(&mut found)?;
+    match found == kernel {
+        true => Ok(()),
+        false => Err(std::io::Error::other(
+            "what is written there reads as something else",
+        )),
+    }
+}
+
+/// Whether kernels can be kept in a folder.
 fn cache_state(dir: &Path) -> (&'static str, String) {
-    let made = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempfile_in(dir));
-    let place = dir.parent().unwrap_or(dir).display();
-    match made {
-        Ok(_) => ("ok", place.to_string()),
+    let place = say::file(dir.parent().unwrap_or(dir));
+    match keeps(dir) {
+        Ok(()) => ("ok", place),
         Err(error) => (
             "BROKEN",
             format!(
-                "{place} cannot be written ({error}): each program compiles anew; set PERPETUA_CACHE_DIR"
+                "{place} cannot be written ({error}): each program compiles anew; set PERPETUA_CACHE_DIR to another folder"
             ),
         ),
     }
@@ -117,7 +139,7 @@ pub(super) fn run() -> Result<(), Failure> {
     ];
     for (tool, remedy) in tools {
         rows.push(match on_path(tool) {
-            Some(path) => (tool.to_owned(), "ok", path.display().to_string()),
+            Some(path) => (tool.to_owned(), "ok", say::file(path)),
             None => (tool.to_owned(), "absent", format!("not on the path; {remedy}")),
         });
     }
@@ -132,15 +154,19 @@ pub(super) fn run() -> Result<(), Failure> {
     rows.push(("kernel cache".into(), state, text));
     let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
     let columns = text::columns();
-    let mut out = anstream::stdout();
+    let mut out = anstream::AutoStream::auto(stdout()?);
     for (name, state, text) in &rows {
         let style = match *state {
             "ok" => AnsiColor::Green.on_default(),
             "absent" => AnsiColor::Yellow.on_default(),
             _ => AnsiColor::Red.on_default().bold(),
         };
-        let text = text::wrapped(&say::shown(text), width + 10, columns);
-        writeln!(out, "{name:<width$}  {style}{state:<7}{style:#} {text}")?;
+        let name = format!("{name:<width$}  {style}{state}{style:#}");
+        writeln!(
+            out,
+            "{}",
+            text::entry(0, &name, width + 10, &say::shown(text), columns)
+        )?;
     }
     if rows.iter().any(|r| r.1 == "BROKEN") {
         return Err("what is BROKEN above does not work".into());

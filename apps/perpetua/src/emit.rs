@@ -4,7 +4,7 @@ mod handler;
 mod unite;
 
 use std::collections::HashSet;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -14,8 +14,10 @@ use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 use super::files;
-use super::say::{file as file_name, say};
+use super::say::{file as file_name, name, say, short};
 use super::source::{self, File, Wanted};
+use super::stdout::stdout;
+use super::whole::from_nought;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -48,7 +50,7 @@ pub(super) struct Args {
 fn sm(text: &str) -> Result<Sm, String> {
     let sm: Sm = text
         .parse()
-        .map_err(|e: <Sm as std::str::FromStr>::Err| e.to_string())?;
+        .map_err(|e: <Sm as std::str::FromStr>::Err| name(&e.to_string()))?;
     match sm.named() {
         Some((named, _)) if named != sm => Err(format!(
             "no PTX is written for {sm} by that name; that for {named} runs there"
@@ -65,19 +67,16 @@ struct Block([u32; 3]);
 const MOST_LANES: u64 = 1024;
 
 fn block(text: &str) -> Result<Block, String> {
-    let mut lanes = [1; 3];
     let sizes: Vec<&str> = text.split(',').collect();
-    if sizes.len() > 3 {
-        return Err(format!(
-            "these are {} sizes; a block has one to three",
-            sizes.len()
-        ));
+    let (mut lanes, count) = ([1; 3], sizes.len());
+    if count > 3 {
+        return Err(format!("these are {count} sizes; a block has one to three"));
     }
     for (lane, size) in lanes.iter_mut().zip(sizes) {
-        *lane = match size.trim().parse() {
+        *lane = match from_nought(size) {
             Ok(size) if size > 0 => size,
             Ok(_) => return Err("a block needs a lane at least along each axis".into()),
-            Err(error) => return Err(format!("`{size}`: {error}")),
+            Err(error) => return Err(format!("`{}`: {error}", short(size))),
         };
     }
     let product = lanes.iter().map(|n| u128::from(*n)).product::<u128>();
@@ -154,7 +153,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         None => {
             let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
             if !texts.is_empty() {
-                writeln!(stdout(), "{}", as_one(&texts, args.target))?;
+                writeln!(stdout()?, "{}", as_one(&texts, args.target))?;
             }
         }
     }
@@ -366,7 +365,8 @@ mod tests {
         check("block", "0", "a block needs a lane");
         check("block", "1,2,3,4", "these are 4 sizes");
         check("block", "32,33", "1056 lanes are more than the 1024");
-        check("block", "x", "invalid digit");
+        check("block", "x", "`x`: it must be a whole number from 0 to");
+        check("block", "8x8", "a comma parts sizes here: 8,8");
         check("sm", "90a", "");
         check("sm", "120", "");
         check(

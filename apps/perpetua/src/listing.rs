@@ -1,9 +1,10 @@
 //! What a command prints that writes files as well: when nobody reads the prints any more, the files are still written. Must not know what
 //! either is about.
 
-use std::io::{self, Write, stdout};
+use std::io::{self, Write};
 
 use super::Failure;
+use super::stdout::stdout;
 
 /// Prints of a command on standard output.
 pub(crate) struct Listing {
@@ -27,7 +28,7 @@ impl Listing {
         if self.failed.is_some() {
             return Ok(());
         }
-        match stdout().write_all(text.as_bytes()) {
+        match stdout().and_then(|mut out| out.write_all(text.as_bytes())) {
             Err(error) if self.has_files => {
                 self.failed = Some(error);
                 Ok(())

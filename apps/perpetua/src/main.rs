@@ -16,6 +16,7 @@ mod say;
 mod shape;
 mod signals;
 mod source;
+mod stdout;
 mod text;
 #[cfg(feature = "actors")]
 mod top;
@@ -27,9 +28,11 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use perpetua::device::{BackendKind, Device};
+use perpetua_ir::plain::misleads;
+use stdout::stdout;
 
 /// Why a command failed, in the words for the user.
 pub(crate) type Failure = Box<dyn std::error::Error>;
@@ -164,11 +167,13 @@ fn can_keep_shaders() -> bool {
 }
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    signals::let_large_files_fail();
     #[cfg(target_os = "linux")]
     quieten_drivers();
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return told(&advised(wave::advised(error))),
+        Err(error) => return told(&plain(advised(wave::advised(error)))),
     };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
@@ -187,7 +192,8 @@ fn main() -> ExitCode {
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "perpetua", &mut script);
-            std::io::stdout().write_all(&script).map_err(Failure::from)
+            let written = stdout().and_then(|mut out| out.write_all(&script));
+            written.map_err(Failure::from)
         }
     };
     match done {
@@ -211,7 +217,11 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the command line, and gives what to end with.
 fn told(error: &clap::Error) -> ExitCode {
-    match error.print() {
+    let printed = match error.use_stderr() {
+        true => error.print(),
+        false => stdout().and_then(|_| error.print()),
+    };
+    match printed {
         Err(failed) if !error.use_stderr() && !is_closed_pipe(&failed) => {
             say::say(format!("error: writing the output: {failed}"));
             ExitCode::FAILURE
@@ -232,6 +242,31 @@ fn advised(mut error: clap::Error) -> clap::Error {
         if let Some(similar) = similar {
             error.insert(ContextKind::SuggestedSubcommand, similar);
         }
+    }
+    error
+}
+
+/// An error of the command line in which nothing of that commands a terminal.
+fn plain(mut error: clap::Error) -> clap::Error {
+    let context: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => Some((kind, ContextValue::String(say::name(text)))),
+            ContextValue::Strings(texts) => {
+                let texts = texts.iter().map(|text| say::name(text));
+                Some((kind, ContextValue::Strings(texts.collect())))
+            }
+            _ => None,
+        })
+        .collect();
+    let is_hostile =
+        |value: &ContextValue| matches!(value, ContextValue::String(text) if text.contains(misleads));
+    if error.get(ContextKind::InvalidArg).is_some_and(is_hostile) {
+        // Advice to take it as a value has it once more.
+        error.remove(ContextKind::Suggested);
+    }
+    for (kind, value) in context {
+        error.insert(kind, value);
     }
     error
 }

@@ -24,13 +24,21 @@ fn is_ignored(signal: i32) -> bool {
     asked == 0 && old.sa_sigaction == libc::SIG_IGN
 }
 
-/// From here on Ctrl-C, `kill` and a terminal that is closed are seen to between two batches; more of them change nothing. So is Ctrl-\\,
+/// To write more than `ulimit -f` lets a file have is an error of its writer, as on a full disk, and does not end the program.
+#[cfg(unix)]
+pub(crate) fn let_large_files_fail() {
+    // SAFETY: it sets what one signal does, to nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// From here on Ctrl-C, `kill`, a terminal that is closed and a limit of the processor's time are seen to between two batches; more of
+/// them change nothing. So is Ctrl-\\,
 /// but a second one ends the program where it stands. What is ignored stays ignored, but for SIGTERM.
 pub(crate) fn catch() -> Result<(), Failure> {
     #[cfg(unix)]
     let signals = {
-        use signal_hook::consts::{SIGHUP, SIGQUIT};
-        let mut signals = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+        use signal_hook::consts::{SIGHUP, SIGQUIT, SIGXCPU};
+        let mut signals = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU];
         signals.retain(|signal| *signal == SIGTERM || !is_ignored(*signal));
         if signals.contains(&SIGQUIT) {
             let is_second = Arc::new(AtomicBool::new(false));

@@ -3,11 +3,15 @@
 /// Columns where nobody says.
 const USUAL: usize = 100;
 /// Narrower ones are not kept to.
-const LEAST: usize = 40;
+const LEAST: usize = 20;
+/// With less room than this, a text stands below its name.
+const WIDE: usize = 60;
 
 /// How many columns the output has: those of the terminal, or of `COLUMNS`.
 pub(crate) fn columns() -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    // Where nobody knows, some say 0.
+    let told = told.filter(|columns| *columns > 0);
     let found = told.or_else(|| {
         let (_, columns) = console::Term::stdout().size_checked()?;
         Some(usize::from(columns))
@@ -34,6 +38,24 @@ pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
         used += width;
     }
     out
+}
+
+/// A name, and a text beside it that begins at a column; below it where there is little room.
+pub(crate) fn entry(indent: usize, name: &str, column: usize, text: &str, columns: usize) -> String {
+    let (before, between) = match columns < WIDE {
+        true => (indent / 2, format!("\n{}", " ".repeat(indent / 2 + 2))),
+        false => {
+            let used = indent + console::measure_text_width(name);
+            (indent, " ".repeat(column.saturating_sub(used)))
+        }
+    };
+    let start = if columns < WIDE { before + 2 } else { column };
+    let name = wrapped(name.trim_end(), before, columns);
+    format!(
+        "{}{name}{between}{}",
+        " ".repeat(before),
+        wrapped(text, start, columns)
+    )
 }
 
 /// Rows with the columns below each other: the first to the left, the others to the right.
@@ -80,6 +102,15 @@ mod tests {
         assert_eq!(wrapped("short", 4, 44), "short");
         // A word stays whole.
         assert_eq!(wrapped("a longest b", 4, 8), "a\n    longest\n    b");
+    }
+
+    #[test]
+    fn a_text_stands_beside_its_name_or_below_it() {
+        assert_eq!(entry(4, "name", 12, "one two", 60), "    name    one two");
+        assert_eq!(
+            entry(4, "name", 12, "one two three four", 20),
+            "  name\n    one two three\n    four"
+        );
     }
 
     #[test]

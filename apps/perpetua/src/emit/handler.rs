@@ -10,7 +10,7 @@ pub(super) use with_actors::run;
 
 #[cfg(feature = "actors")]
 mod with_actors {
-    use std::io::{Write, stdout};
+    use std::io::Write;
 
     use perpetua::actors::kernels::source;
     use perpetua::kernel::resident::U32x4;
@@ -18,7 +18,8 @@ mod with_actors {
     use perpetua_ir::ir::Checks;
 
     use super::super::{Args, Failure, File, Form, pointer_width, print};
-    use crate::say::say;
+    use crate::say::{say, short};
+    use crate::stdout::stdout;
 
     /// Lanes of a home of actors.
     const HOME: u32 = 128;
@@ -28,9 +29,9 @@ mod with_actors {
         if batched && !args.batched {
             say(format!("note: {}", why(args.target)));
             let mark = if args.target == Form::Cpu { ";" } else { "//" };
-            writeln!(stdout(), "{mark} {}", why(args.target))?;
+            writeln!(stdout()?, "{mark} {}", why(args.target))?;
         }
-        writeln!(stdout(), "{text}")?;
+        writeln!(stdout()?, "{text}")?;
         Ok(())
     }
 
@@ -60,7 +61,11 @@ mod with_actors {
         let Some(handler) = all.iter().find(|handler| handler.name == wanted) else {
             return Err(match known.is_empty() {
                 true => format!("{file} has no function marked #[ring_kernel]"),
-                false => format!("{file} has no handler `{wanted}`; it has: {}", known.join(", ")),
+                false => format!(
+                    "{file} has no handler `{}`; it has: {}",
+                    short(wanted),
+                    known.join(", ")
+                ),
             }
             .into());
         };

@@ -16,6 +16,7 @@ use perpetua_ir::verify::{Verified, partings};
 use super::Failure;
 use super::say::file as file_name;
 use super::source::{self, File, Wanted};
+use super::stdout::stdout;
 use super::text::{columns, wrapped};
 use remarks::{Found, Side};
 
@@ -69,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let how = wanted.instantiation(kernel, pointer_width)?;
         let verified = file.lowered(kernel, &how)?;
         let told = explained(&file, &verified, args.target.map(Target::side), width, columns());
-        write!(anstream::stdout(), "{told}")?;
+        write!(anstream::AutoStream::auto(stdout()?), "{told}")?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ mod capture;
 mod run;
 mod serve;
 
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use perpetua::isa::{
 use perpetua_ir::ir::FaultKind;
 
 use super::say::{self, say};
+use super::stdout::stdout;
 use super::whole::{counted, from_nought};
 use super::{Failure, files, source, values};
 
@@ -262,7 +263,7 @@ fn count(number: usize, what: &str) -> String {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    Ok(stdout().write_all(text.as_bytes())?)
+    Ok(stdout()?.write_all(text.as_bytes())?)
 }
 
 // The programs, and what they are fused to; the kernel of one.

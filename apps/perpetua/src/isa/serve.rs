@@ -1,6 +1,6 @@
 //! `perpetua isa serve`: its options, its signals and its lines; `perpetua::isa::serve` does the rest.
 
-use std::io::{Write, stdin, stdout};
+use std::io::{Write, stdin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use perpetua::device::{BackendKind, Device};
 use perpetua::isa::Limits;
 use perpetua::isa::serve::{Address, Options, Server, Summary, work};
 
-use crate::say::say;
+use crate::say::{say, short};
+use crate::stdout::stdout;
 use crate::{Backend, Failure};
 
 #[derive(clap::Args)]
@@ -78,7 +79,7 @@ fn size(text: &str) -> Result<u64, String> {
     let number = digits.parse().ok().filter(|number: &u64| *number > 0);
     number
         .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| format!("`{text}` is no size: write bytes, or 64K, 16M, 2G"))
+        .ok_or_else(|| format!("`{}` is no size: write bytes, or 64K, 16M, 2G", short(text)))
 }
 
 fn seconds(option: &str, seconds: f64) -> Result<Duration, Failure> {
@@ -131,8 +132,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         options.process_memory.to_string().into(),
     ];
     let server = Server::bind(&args.address, options, command.into())?;
-    writeln!(stdout(), "listening on {}", server.address())?;
-    stdout().flush()?;
+    writeln!(stdout()?, "listening on {}", server.address())?;
+    stdout()?.flush()?;
     say(format!(
         "{} clients at most, {} processes; messages may take {} of memory",
         options.clients,
@@ -180,7 +181,7 @@ pub(super) fn child(args: &Child) -> Result<(), Failure> {
         || Device::new(backend, 0),
         args.memory,
         stdin(),
-        stdout().lock(),
+        stdout()?.lock(),
     )?)
 }
 

@@ -1,6 +1,6 @@
 //! One plan on everything there is, compared with the interpreter, which looks for races. Must not know how results are shown elsewhere.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use perpetua::device::cpu::CpuContext;
 use perpetua::device::{BackendKind, Device, Error, backends};
@@ -10,7 +10,8 @@ use super::Job;
 use super::launch::launch;
 use super::plan::Plan;
 use crate::Failure;
-use crate::text::{columns, wrapped};
+use crate::stdout::stdout;
+use crate::text::{columns, entry};
 use crate::values::{is_same, number, steps_between};
 
 /// Steps between floats that results may be apart where nobody says.
@@ -93,12 +94,7 @@ fn computes_floats(kernel: &Kernel) -> bool {
 }
 
 fn row(name: &str, text: &str) -> Result<(), Failure> {
-    const INDENT: usize = 13;
-    Ok(writeln!(
-        stdout(),
-        "{name:<12} {}",
-        wrapped(text, INDENT, columns())
-    )?)
+    Ok(writeln!(stdout()?, "{}", entry(0, name, 13, text, columns()))?)
 }
 
 /// In words whether results are the same; an error where they are further apart than `ulp` steps.

@@ -10,7 +10,7 @@ mod live;
 mod plain;
 mod sample;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::Duration;
 
 use perpetua::actors::telemetry::ProcessInfo;
@@ -20,6 +20,7 @@ use self::column::Column;
 use self::gpu::Gpus;
 use self::sample::{Sample, View};
 use super::Failure;
+use super::stdout::stdout;
 
 /// Watch the actors of a running program, as `top` watches processes
 #[derive(Debug, clap::Args)]
@@ -88,22 +89,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let first = Sample::now(watcher.report()?);
     if args.json {
         let text = serde_json::to_string_pretty(&first.report)?;
-        return Ok(writeln!(stdout(), "{text}")?);
+        return Ok(writeln!(stdout()?, "{text}")?);
     }
     std::thread::sleep(interval);
     let mut view = View::new(first);
     view.add(Sample::now(watcher.report()?));
     let text = plain::table(&view, &Gpus::open().read(pid), args.sort, &args.filter);
-    Ok(stdout().write_all(text.as_bytes())?)
+    Ok(stdout()?.write_all(text.as_bytes())?)
 }
 
 fn list(json: bool) -> Result<(), Failure> {
     let found = processes();
     if json {
         let known: Vec<&ProcessInfo> = found.iter().filter_map(|one| one.info.as_ref().ok()).collect();
-        return Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&known)?)?);
+        return Ok(writeln!(stdout()?, "{}", serde_json::to_string_pretty(&known)?)?);
     }
-    Ok(stdout().write_all(plain::list(&found).as_bytes())?)
+    Ok(stdout()?.write_all(plain::list(&found).as_bytes())?)
 }
 
 #[cfg(feature = "top")]

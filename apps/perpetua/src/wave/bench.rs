@@ -14,7 +14,7 @@ use super::prepare::fits;
 use super::{Backend, Dtype, Failure};
 use crate::files::{check_places, write};
 use crate::listing::Listing;
-use crate::say::say;
+use crate::say::{self, say};
 use crate::text;
 use crate::whole::from_nought;
 
@@ -122,7 +122,7 @@ impl Case {
 fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
     for name in args.scene.split(',').filter(|name| *name != "none") {
-        let scene = Scene::builtin(name)?;
+        let scene = Scene::builtin(name).map_err(|error| say::name(&error.to_string()))?;
         let sizes = if scene.is_deep() {
             &args.cube
         } else {

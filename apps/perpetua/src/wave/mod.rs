@@ -13,7 +13,7 @@ mod trust;
 mod video;
 
 use std::fmt::LowerExp;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{self, MOST_TEXT};
 use super::patience::time;
+use super::stdout::stdout;
 use super::whole::from_nought;
 use super::{Backend, Failure, open, say};
 
@@ -401,7 +402,7 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
     if args.list_scenes {
         only(matches, &["list-scenes"])?;
         for (name, about, _) in BUILTIN {
-            writeln!(stdout(), "{name:<12} {about}")?;
+            writeln!(stdout()?, "{name:<12} {about}")?;
         }
         return Ok(());
     }
@@ -414,7 +415,7 @@ pub(super) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), Failu
             )
             .into());
         };
-        write!(stdout(), "{text}")?;
+        write!(stdout()?, "{text}")?;
         return Ok(());
     }
     if args.mode == Mode::Actors {

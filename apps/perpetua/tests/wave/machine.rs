@@ -43,6 +43,33 @@ fn the_doctor_ends_with_what_it_found() {
     }
 }
 
+/// A folder in which a file can be made may still have no room for what is written to it.
+#[test]
+fn a_cache_without_room_is_not_ok() {
+    let folder = Folder::new();
+    for (blocks, code, expect) in [
+        (4096, 0, "kernel cache  ok "),
+        (
+            64,
+            1,
+            "cannot be written (File too large (os error 27)): each program compiles",
+        ),
+    ] {
+        let program = env!("CARGO_BIN_EXE_perpetua");
+        let mut shell = folder.shell(&format!("ulimit -f {blocks}; exec {program} doctor"));
+        shell
+            .env("PERPETUA_CACHE_DIR", folder.at("cache"))
+            .env("COLUMNS", "300");
+        let output = printed(shell);
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.code() == Some(code) && shown.contains(expect),
+            "{:?}: {shown}",
+            output.status
+        );
+    }
+}
+
 /// Colours are a terminal's.
 #[test]
 fn the_doctor_has_colour_in_a_terminal() {
@@ -70,7 +97,7 @@ fn the_doctor_has_colour_in_a_terminal() {
 #[test]
 fn devices_keep_to_the_width() {
     let folder = Folder::new();
-    for columns in [40, 59, 60, 100] {
+    for columns in [20, 30, 39, 40, 59, 60, 100] {
         let mut command = folder.program(env!("CARGO_BIN_EXE_perpetua"));
         command.arg("devices").env("COLUMNS", columns.to_string());
         let output = printed(command);

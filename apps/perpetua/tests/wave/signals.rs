@@ -137,6 +137,7 @@ fn a_pipe_without_a_reader_is_given_up_at_a_signal() {
     for (signal, code, option) in [
         ("INT", 130, "--out=pipe"),
         ("TERM", 143, "--probes=pipe"),
+        ("XCPU", 152, "--probes=pipe"),
         ("QUIT", 131, "--animate=pipe"),
     ] {
         let mut child = folder

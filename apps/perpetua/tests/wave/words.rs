@@ -100,6 +100,36 @@ fn who_has_read_enough_may_close_the_pipe() {
     }
 }
 
+/// Who gives it no place for its output gets no output, which is no success. A run that only writes a file has one.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_is_closed_is_an_error() {
+    let folder = Folder::new();
+    small(&folder.at("s.toml"));
+    let program = env!("CARGO_BIN_EXE_perpetua");
+    let closed = "error: writing the output: Bad file descriptor (os error 9)\n";
+    for (args, code, expect) in [
+        ("devices", 1, closed),
+        ("wave --list-scenes", 1, closed),
+        ("completions bash", 1, closed),
+        ("--help", 1, closed),
+        (
+            "wave --backend cpu --scene s.toml --steps 10 --out w.png",
+            0,
+            "wrote w.png\n",
+        ),
+    ] {
+        let output = ended(folder.shell(&format!("exec {program} {args} >&-")));
+        let said = said(&output);
+        assert!(
+            output.status.code() == Some(code) && said.ends_with(expect),
+            "{args}: {said}"
+        );
+        let output = ended(folder.shell(&format!("exec {program} {args} <>/dev/null >&0")));
+        assert!(output.status.success(), "{args}: {output:?}");
+    }
+}
+
 #[test]
 #[cfg(all(feature = "window", target_os = "linux"))]
 fn a_window_refuses_what_it_cannot_do() {
