@@ -102,7 +102,15 @@ fn every_mistake_is_named() {
             "wave --scene lens --backend cpu --layer 3",
             "error: --layer 3: there are 1",
         ),
-        ("emit k.rs --target wgsl --block -1", "`-1`: invalid digit"),
+        (
+            "emit k.rs --target wgsl --block -1",
+            "`-1`: it must be a whole number",
+        ),
+        (
+            "emit k.rs --target wgsl --block 8x8",
+            "a comma parts sizes here: 8,8",
+        ),
+        ("emit -", "-: name /dev/stdin, or ./- for a file of this name"),
         (
             "isa run p.pasm --untrusted --memory -1",
             "it must be a whole number from 0 to ",
@@ -356,6 +364,53 @@ fn names_of_files_are_written_out() {
         let commands = ["\u{1b}[35m", "\u{7}"].iter().any(|part| shown.contains(part));
         assert!(is_said && !commands, "{command} {kind}: {shown:?}");
     };
+    for args in [
+        &["run", "@", "--buffer", "y=no@.npy"][..],
+        &["run", "@", "--buffer", "y=zeros:@"],
+        &["run", "@", "--buffer", "@"],
+        &["run", "@", "--buffer", "@=zeros:1"],
+        &["run", "@", "--buffer", "y=zeros:1", "--arg", "@=1"],
+        &["run", "@", "--buffer", "y=zeros:1", "--size", "@"],
+        &["run", "@", "no@"],
+        &["run", "@", "k::<@>", "--buffer", "y=zeros:1"],
+        &["emit", "@", "--handler", "h@"],
+        &["emit", "@", "--sm", "@"],
+        &["emit", "@", "--target", "wgsl", "--block", "@"],
+        &["emit", "@", "--target", "@"],
+        &["explain", "@", "--@"],
+        &["@"],
+        &["wave", "--scene", "@"],
+        &["wave", "--scene", "@.toml"],
+        &["wave", "--size", "@"],
+        &["wave", "--resume", "@"],
+        &["wave", "bench", "--scene", "@"],
+        &["isa", "run", "@.pasm"],
+        &["isa", "lib", "@"],
+        &["isa", "serve", "@"],
+        &["top", "@"],
+    ] {
+        let bad = "a\u{1b}[35m\u{7}\n\u{202e}\u{200f}";
+        let output = Command::new(env!("CARGO_BIN_EXE_perpetua"))
+            .args(args.iter().enumerate().map(|(i, arg)| match (i, *arg) {
+                (1, "@") if args[0] != "top" => name("good", "rs"),
+                (_, arg) => arg.replace('@', bad),
+            }))
+            .current_dir(folder.path())
+            .env("CLICOLOR_FORCE", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let commands = [
+            "\u{1b}[35m",
+            "\u{7}",
+            "\n\u{202e}",
+            "\n\\u{202e}",
+            "\u{202e}",
+            "\u{200f}",
+        ];
+        let commands = commands.iter().any(|part| said.contains(part));
+        assert!(!output.status.success() && !commands, "{args:?}: {said:?}");
+    }
     check("emit", "bad", "rs", "");
     check("emit", "wrong", "rs", "");
     check("emit", "empty", "rs", "");

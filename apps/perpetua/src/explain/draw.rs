@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
 
 use super::remarks::Remark;
+use crate::say::shown;
 use crate::text::wrapped;
 
 /// Least room for a text beside its carets; below that it stands in rows of its own.
@@ -37,11 +38,7 @@ pub(super) fn under_lines(text: &str, remarks: &BTreeMap<u32, Vec<Remark>>, colu
         // Carets count columns.
         let text = text.replace('\t', " ");
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "{FRAME}{line:>gutter$} |{FRAME:#} {}",
-            crate::say::shown(&text)
-        );
+        let _ = writeln!(out, "{FRAME}{line:>gutter$} |{FRAME:#} {}", shown(&text));
         for remark in remarks {
             drawn(&text, remark, &bar, columns.saturating_sub(gutter + 3), &mut out);
         }
@@ -50,7 +47,8 @@ pub(super) fn under_lines(text: &str, remarks: &BTreeMap<u32, Vec<Remark>>, colu
 }
 
 fn drawn(line: &str, remark: &Remark, bar: &str, columns: usize, out: &mut String) {
-    let width = |bytes: std::ops::Range<usize>| measure_text_width(line.get(bytes).unwrap_or_default());
+    let width =
+        |bytes: std::ops::Range<usize>| measure_text_width(&shown(line.get(bytes).unwrap_or_default()));
     let (mut carets, mut at) = (String::new(), 0);
     for place in &remark.places {
         let start = width(0..place.start);

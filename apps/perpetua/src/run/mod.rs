@@ -7,7 +7,7 @@ pub(crate) mod picture;
 mod plan;
 mod watch;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use perpetua::device::Error;
@@ -18,6 +18,7 @@ use super::patience::Patience;
 use super::say::{file as file_name, say};
 use super::shape::Shape;
 use super::source::{self, File, Wanted};
+use super::stdout::stdout;
 use super::values::{self, pair};
 use super::whole::from_nought;
 use super::{Backend, Failure, open};
@@ -173,6 +174,11 @@ impl Job<'_> {
                 self.file.fault(&fault);
                 format!("`{}` ended with a fault", self.kernel.name).into()
             }
+            Error::Race(race) => {
+                self.file.race(&race);
+                let name = &self.kernel.name;
+                format!("`{name}` has a race: put `sync_threads()` between both where one block does both, or make both atomic").into()
+            }
             error => error.into(),
         }
     }
@@ -207,7 +213,7 @@ fn deliver(
             }
             let before = format!("{} = ", buffer.name);
             let text = values::print(&before, buffer.numbers.scalar, &buffer.shape, bytes);
-            Ok(writeln!(stdout(), "{text}")?)
+            Ok(writeln!(stdout()?, "{text}")?)
         });
     }
     Ok(())

@@ -5,12 +5,17 @@ use perpetua::wave::picture::encode_png;
 use perpetua_ir::ir::Scalar;
 
 use super::plan::Buffer;
-use crate::say::say;
+use crate::say::{self, say};
 use crate::values::number;
 
 /// `512x512`: width and height.
 pub(super) fn size(text: &str) -> Result<[usize; 2], String> {
-    let wrong = || format!("`{text}` is no size: write WIDTHxHEIGHT, as 512x512");
+    let wrong = || {
+        format!(
+            "`{}` is no size: write WIDTHxHEIGHT, as 512x512",
+            say::short(text)
+        )
+    };
     let (width, height) = text.split_once('x').ok_or_else(wrong)?;
     match (width.parse(), height.parse()) {
         (Ok(width), Ok(height)) if width > 0 && height > 0 => Ok([width, height]),
@@ -98,6 +103,18 @@ pub(crate) fn draw(buffer: &Numbers<'_>, bytes: &[u8], size: Option<[usize; 2]>)
         .chunks_exact(buffer.scalar.size() as usize)
         .map(|bytes| number(buffer.scalar, bytes))
         .collect();
+    let strange = numbers.iter().filter(|number| !number.is_finite()).count();
+    if strange == numbers.len() {
+        return Err(format!(
+            "none of its {strange} numbers is finite: there is nothing to draw"
+        ));
+    }
+    if strange > 0 {
+        let numbers = numbers.len();
+        say(format!(
+            "not finite: {strange} of the picture's {numbers} numbers"
+        ));
+    }
     let rgb: Vec<u8> = match channels {
         1 => one(&numbers, buffer.scalar),
         _ => {
@@ -122,17 +139,7 @@ fn one(numbers: &[f64], scalar: Scalar) -> Vec<u8> {
         (low.min(value), high.max(value))
     });
     let strongest = least.abs().max(most.abs());
-    if strongest.is_finite() {
-        let strange = numbers.iter().filter(|value| !value.is_finite()).count();
-        let strange = match strange {
-            0 => String::new(),
-            1 => "; 1 is infinite or no number".to_owned(),
-            n => format!("; {n} are infinite or no numbers"),
-        };
-        say(format!(
-            "the picture's numbers go from {least} to {most}{strange}"
-        ));
-    }
+    say(format!("the picture's numbers go from {least} to {most}"));
     let (map, zero, range) = match least < 0.0 {
         true => (ColorMap::Night, 0.0, strongest),
         false => (ColorMap::Heat, least, most - least),

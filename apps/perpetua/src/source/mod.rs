@@ -6,6 +6,7 @@ mod report;
 use std::path::Path;
 
 use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_file, lower};
+use perpetua_ir::plain::misleads;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
@@ -25,6 +26,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
         )
         .into());
     }
+    if path.as_os_str() == "-" {
+        return Err("-: name /dev/stdin, or ./- for a file of this name".into());
+    }
     let text = read_text(path).map_err(|e| format!("{}: {e}", say::file(path)))?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -41,18 +45,21 @@ pub(crate) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Wanted<'a>, Failure> {
-        let Some((name, rest)) = text.split_once("::<") else {
-            return Ok(Wanted {
-                name: text.trim(),
-                generics: Vec::new(),
-            });
-        };
+        let (name, rest) = text.split_once("::<").unwrap_or((text, ">"));
+        let name = name.trim();
+        if name.contains(misleads) {
+            return Err(format!("`{}` is no kernel's name", say::short(name)).into());
+        }
         let Some(list) = rest.trim_end().strip_suffix('>') else {
-            return Err(format!("`{text}` lacks its closing >, as in 'sum::<f32, 256>'").into());
+            return Err(format!(
+                "`{}` lacks its closing >, as in 'sum::<f32, 256>'",
+                say::short(text)
+            )
+            .into());
         };
         let generics = list.split(',').map(str::trim);
         Ok(Wanted {
-            name: name.trim(),
+            name,
             generics: generics.filter(|argument| !argument.is_empty()).collect(),
         })
     }
@@ -79,7 +86,7 @@ impl<'a> Wanted<'a> {
         Ok(Instantiation {
             pointer_width,
             generics: generics
-                .map(|(param, text)| GenericValue::parse(param, text))
+                .map(|(param, text)| GenericValue::parse(param, text).map_err(|error| say::name(&error)))
                 .collect::<Result<_, _>>()?,
             ..kernel.how.clone()
         })

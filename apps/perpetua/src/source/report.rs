@@ -6,6 +6,8 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use perpetua_ir::fault::Fault;
 use perpetua_ir::front::rust::{LowerError, SourceError};
+use perpetua_ir::interp::{Race, RacingAccess};
+use perpetua_ir::ir::FaultKind;
 
 use crate::Failure;
 
@@ -46,8 +48,37 @@ impl File<'_> {
 
     /// Shows what a kernel met while it ran: carets stand under what is spoken of.
     pub(crate) fn fault(&self, fault: &Fault) {
-        let title = fault.to_string();
-        self.marked_in(&fault.source, &title, &title, fault.site.line);
+        let site = &fault.site;
+        let find = |line: &str| match site.kind {
+            FaultKind::DivisionByZero | FaultKind::DivisionOverflow => dividing(line, &site.subject),
+            FaultKind::IndexOutOfBounds => accessed(line, &site.subject),
+            _ => named(line, &site.subject),
+        };
+        let place = self.place(&fault.source, site.line, find);
+        show(&self.report(&fault.to_string(), place.clone().unwrap_or(0..0), place.is_some()));
+    }
+
+    /// Shows both sides of a race.
+    pub(crate) fn race(&self, race: &Race) {
+        let side = |access: &RacingAccess, said: &str| {
+            let find = |line: &str| accessed(line, &race.subject);
+            let place = self.place(&race.source, access.line, find)?;
+            Some((place, said.replace("access", &access.kind.to_string())))
+        };
+        let sides = [
+            side(&race.first, "first this access"),
+            side(&race.second, "then this access, with no order between them"),
+        ];
+        let mut snippet = Snippet::source(self.text).path(self.name);
+        for ((place, said), kind) in sides
+            .into_iter()
+            .flatten()
+            .zip([AnnotationKind::Context, AnnotationKind::Primary])
+        {
+            snippet = snippet.annotation(kind.span(place).label(said));
+        }
+        let group = Level::ERROR.primary_title(race.to_string());
+        show(&Renderer::styled().render(&[group.element(snippet)]));
     }
 
     /// Shows a mistake in a line.
@@ -56,9 +87,23 @@ impl File<'_> {
     }
 
     fn marked_in(&self, file: &str, title: &str, cause: &str, line: u32) {
-        let line = self.line(line).filter(|_| *file == *self.name);
-        let place = line.map(|line| named_in(&self.text[line.clone()], cause, line.start));
+        let name = cause.split('`').nth(1).unwrap_or_default();
+        let place = self.place(file, line, |line| named(line, name));
         show(&self.report(title, place.clone().unwrap_or(0..0), place.is_some()));
+    }
+
+    /// Where in a line of a file something is, if it is this file: what `find` has found there, or else all of it.
+    fn place(
+        &self,
+        file: &str,
+        line: u32,
+        find: impl Fn(&str) -> Option<Range<usize>>,
+    ) -> Option<Range<usize>> {
+        let line = self.line(line).filter(|_| *file == *self.name)?;
+        Some(match find(&self.text[line.clone()]) {
+            Some(found) => line.start + found.start..line.start + found.end,
+            None => line,
+        })
     }
 
     /// The bytes of a line, without the spaces around it.
@@ -87,23 +132,45 @@ impl File<'_> {
     }
 }
 
-/// Where the first name in backquotes stands in the line, if it does so once; else the whole line.
-fn named_in(line: &str, cause: &str, start: usize) -> Range<usize> {
+/// Where a name stands in a line.
+fn places<'a>(line: &'a str, name: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let name = cause.split('`').nth(1).filter(|name| !name.is_empty());
-    let places: Vec<usize> = name.map_or(Vec::new(), |name| {
-        let whole = line.match_indices(name).filter(|(at, _)| {
-            let (before, after) = (&line[..*at], &line[at + name.len()..]);
-            let goes_on = (before.ends_with(is_word) && name.starts_with(is_word))
-                || (after.starts_with(is_word) && name.ends_with(is_word));
-            !goes_on
-        });
-        whole.map(|(at, _)| at).collect()
+    let all = line.match_indices(name).filter(move |(at, _)| {
+        let (before, after) = (&line[..*at], &line[at + name.len()..]);
+        let goes_on = (before.ends_with(is_word) && name.starts_with(is_word))
+            || (after.starts_with(is_word) && name.ends_with(is_word));
+        !goes_on && !name.is_empty()
     });
-    match (&places[..], name) {
-        ([at], Some(name)) => start + at..start + at + name.len(),
-        _ => start..start + line.len(),
-    }
+    all.map(|(at, name)| at..at + name.len())
+}
+
+/// The only one, if there is one.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    all.next().filter(|_| all.next().is_none())
+}
+
+/// Where a name stands in the line, if it does so once.
+fn named(line: &str, name: &str) -> Option<Range<usize>> {
+    only(places(line, name))
+}
+
+/// Where what has this name is accessed in the line, if that is so once.
+fn accessed(line: &str, name: &str) -> Option<Range<usize>> {
+    let indexed = places(line, name).filter(|place| line[place.end..].trim_start().starts_with('['));
+    named(line, name).or_else(|| only(indexed))
+}
+
+/// The statement in a line that divides, if there is one.
+fn dividing(line: &str, what: &str) -> Option<Range<usize>> {
+    let code = line.find("//").map_or(line, |at| &line[..at]);
+    let sign = if what == "division" { '/' } else { '%' };
+    let (at, _) = only(code.match_indices(sign))?;
+    let edge = [';', '{', '}'];
+    let start = code[..at].rfind(edge).map_or(0, |edge| edge + 1);
+    let end = code[at..].find(edge).map_or(code.len(), |edge| at + edge);
+    let part = &code[start..end];
+    let start = start + part.len() - part.trim_start().len();
+    Some(start..start + part.trim().len())
 }
 
 /// Colours go where a terminal is.
@@ -133,6 +200,25 @@ mod tests {
     }
 
     #[test]
+    fn what_divides_is_found_in_its_line() {
+        for (line, what, expect) in [
+            ("y[0] = 1 / n;", "division", Some("y[0] = 1 / n")),
+            (
+                "fn k(n: u32) { let z = 5; y[0] = z % n; } // a % b",
+                "remainder",
+                Some("y[0] = z % n"),
+            ),
+            ("y[0] = 1 / n / m;", "division", None),
+            ("y[0] = n.div_euclid(m);", "division", None),
+            ("y[0] = 1 /", "division", Some("y[0] = 1 /")),
+        ] {
+            assert_eq!(dividing(line, what).map(|place| &line[place]), expect, "{line}");
+        }
+        let line = "fn k(x: &[u32]) { y[x] = x[5]; }";
+        assert_eq!(accessed(line, "x"), Some(25..26));
+    }
+
+    #[test]
     fn a_line_is_marked_where_a_name_is_not_found() {
         let check = |body: &str, expect: &str| {
             let text = format!("#[kernel]\nfn k(y: &mut [f32], n: u32) {{\n    {body}\n}}\n");
@@ -142,9 +228,9 @@ mod tests {
                 name: "k.rs",
                 text: &text,
             };
-            let line = file.line(error.line).unwrap();
+            let name = error.cause.split('`').nth(1).unwrap_or_default();
             let place = match error.place.is_empty() {
-                true => named_in(&text[line.clone()], &error.cause, line.start),
+                true => file.place("k.rs", error.line, |line| named(line, name)).unwrap(),
                 false => error.place.clone(),
             };
             assert_eq!(&text[place], expect, "{error}");

@@ -5,12 +5,13 @@ mod number;
 use half::{bf16, f16};
 use perpetua_ir::ir::constant::parse_constant;
 use perpetua_ir::ir::{Scalar, Type, npy as array_file};
+use perpetua_ir::plain::misleads;
 
 pub(crate) use number::{is_same, number, steps_between};
 pub(crate) use perpetua_ir::ir::array::print_array as print;
 pub(crate) use perpetua_ir::ir::npy::write as npy;
 
-use super::files;
+use super::{files, say};
 
 /// A buffer's content: numbers, the last index fastest.
 pub(crate) struct Content {
@@ -30,6 +31,7 @@ impl Content {
             return file(ty, text);
         };
         let shape = extents(shape)?;
+        let text = say::short(text);
         let count = shape.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
         let Some(count) = count.filter(|count| *count <= MOST) else {
             return Err(format!("{text}: at most {MOST} elements are made here"));
@@ -89,19 +91,22 @@ pub(crate) fn extents(text: &str) -> Result<Vec<usize>, String> {
         .map(|extent| extent.parse())
         .collect::<Result<_, _>>()
         .map_err(|_| {
+            let text = say::short(text);
             format!("`{text}` is no number of elements: write 1000, or 480x640 for rows and columns")
         })
 }
 
 fn file(ty: Scalar, path: &str) -> Result<Content, String> {
     let bytes = files::read(path.as_ref(), u64::MAX).map_err(|error| {
-        format!("{path}: {error}; a content is a .npy file, or zeros:N, ones:N, range:N, random:N")
+        let name = say::file(path);
+        format!("{name}: {error}; a content is a .npy file, or zeros:N, ones:N, range:N, random:N")
     })?;
-    let array = array_file::read(&bytes).map_err(|error| format!("{path}: {error}"))?;
+    let name = say::file(path);
+    let array = array_file::read(&bytes).map_err(|error| format!("{name}: {error}"))?;
     if array.element != ty {
         let remedy = array_file::name(ty).map(|name| format!(": save its `.astype(\"{name}\")`"));
         return Err(format!(
-            "{path} has elements of type {}, the buffer has {ty}{}",
+            "{name} has elements of type {}, the buffer has {ty}{}",
             array.element,
             remedy.unwrap_or_default()
         ));
@@ -155,11 +160,14 @@ fn room(bytes: usize) -> Result<Vec<u8>, String> {
 
 /// `NAME=REST`
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    let shown = say::short(text);
     match text.split_once('=') {
-        Some(("", _)) => Err(format!("`{text}` has no name in front of its `=`")),
-        Some((_, "")) => Err(format!("`{text}` has nothing behind its `=`")),
+        Some((name, _)) if name.is_empty() || name.contains(misleads) => {
+            Err(format!("`{shown}` has no name in front of its `=`"))
+        }
+        Some((_, "")) => Err(format!("`{shown}` has nothing behind its `=`")),
         Some((name, rest)) => Ok((name.into(), rest.into())),
-        None => Err(format!("`{text}` has no `=`: write NAME=…")),
+        None => Err(format!("`{shown}` has no `=`: write NAME=…")),
     }
 }
 
@@ -168,15 +176,24 @@ pub(crate) fn value(ty: &Type, text: &str) -> Result<Vec<u8>, String> {
     let leaves = ty.leaves();
     let given: Vec<&str> = text.split(',').map(str::trim).collect();
     if given.len() != leaves.len() {
+        let shown = say::short(text);
+        if leaves.len() == 1 {
+            return Err(format!(
+                "`{ty}` takes one number, `{shown}` has {}: decimals stand behind a point",
+                given.len()
+            ));
+        }
         return Err(format!(
-            "`{ty}` takes {} numbers with commas between them, `{text}` has {}",
+            "`{ty}` takes {} numbers with commas between them, `{shown}` has {}",
             leaves.len(),
             given.len()
         ));
     }
     let mut bytes = vec![0; ty.size() as usize];
     for ((scalar, offset), text) in leaves.into_iter().zip(given) {
-        let bits = parse_constant(scalar, text)?.to_le_bytes();
+        let bits = parse_constant(scalar, text)
+            .map_err(|error| say::name(&error))?
+            .to_le_bytes();
         let (at, size) = (offset as usize, scalar.size() as usize);
         bytes[at..at + size].copy_from_slice(&bits[..size]);
     }

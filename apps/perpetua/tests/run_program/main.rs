@@ -6,6 +6,7 @@ mod folder;
 mod options;
 #[cfg(unix)]
 mod readme;
+mod shown;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -211,6 +212,10 @@ fn what_is_wrong_is_said_with_its_remedy() {
         (
             "k.rs saxpy --arg a=1 --buffer x=ones:-1",
             "`-1` is no number of elements",
+        ),
+        (
+            "k.rs saxpy --arg a=1,5",
+            "--arg a: `f32` takes one number, `1,5` has 2: decimals stand behind a point",
         ),
         ("k.rs shift --arg by=1", "--arg by: `Place` takes 2 numbers"),
         (
