@@ -58,6 +58,16 @@ pub(crate) fn entry(indent: usize, name: &str, column: usize, text: &str, column
     )
 }
 
+/// How often a second, with decimals where it is seldom.
+pub(crate) fn rate(value: f64) -> String {
+    let decimals = match value {
+        ..1.0 => 3,
+        ..10.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
 /// Rows with the columns below each other: the first to the left, the others to the right.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -110,6 +120,14 @@ mod tests {
         assert_eq!(
             entry(4, "name", 12, "one two three four", 20),
             "  name\n    one two three\n    four"
+        );
+    }
+
+    #[test]
+    fn what_is_seldom_is_not_told_as_never() {
+        assert_eq!(
+            [0.0419, 4.49, 35.4, 2e5].map(rate),
+            ["0.042", "4.5", "35", "200000"]
         );
     }
 

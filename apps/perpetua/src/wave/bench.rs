@@ -310,8 +310,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             };
             let bytes = if args.dtype == Dtype::F16 { 6.0 } else { 12.0 } + f64::from(u8::from(args.media));
             listing.print(&format!(
-                "  {:<24} {rate:>10.0} steps/s  {:>8.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}\n",
+                "  {:<24} {:>10} steps/s  {:>12.3} us a step  {:>8.3} Gcell/s  {:>7.1} GB/s  {form}\n",
                 case.name(),
+                text::rate(rate),
                 1e6 / rate,
                 rate * figure.cells() * 1e-9,
                 rate * figure.cells() * bytes * 1e-9

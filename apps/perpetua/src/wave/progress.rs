@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::say::say;
+use crate::text;
 use crate::whole::counted;
 
 /// With room for a bar, and without.
@@ -47,7 +48,7 @@ impl State {
             Some(format!("{}%", self.done * 100 / self.steps.max(1))),
             left,
             Some(format!("{}/{} steps", self.done, self.steps)),
-            Some(format!("{:.0} steps/s", self.rate)),
+            Some(format!("{} steps/s", text::rate(self.rate))),
             Some(format!("{gcells:.3} Gcell/s")),
         ];
         let mut out = String::new();
@@ -121,9 +122,10 @@ impl Progress {
             };
             let rate = self.state(self.steps).rate;
             say(format!(
-                "{} in {:.2} s{drawn}: {rate:.0} steps/s, {:.3} Gcell/s",
+                "{} in {:.2} s{drawn}: {} steps/s, {:.3} Gcell/s",
                 counted(self.steps - self.from, "step", "steps"),
                 self.start.elapsed().as_secs_f64(),
+                text::rate(rate),
                 rate * self.cells as f64 * 1e-9
             ));
         }

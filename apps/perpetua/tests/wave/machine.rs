@@ -97,9 +97,14 @@ fn the_doctor_has_colour_in_a_terminal() {
 #[test]
 fn devices_keep_to_the_width() {
     let folder = Folder::new();
-    for columns in [20, 30, 39, 40, 59, 60, 100] {
+    // Where nobody knows, some say 0.
+    for (told, columns) in [20, 30, 39, 40, 59, 60, 100]
+        .map(|n| (n, n))
+        .into_iter()
+        .chain([(0, 100)])
+    {
         let mut command = folder.program(env!("CARGO_BIN_EXE_perpetua"));
-        command.arg("devices").env("COLUMNS", columns.to_string());
+        command.arg("devices").env("COLUMNS", told.to_string());
         let output = printed(command);
         let shown = String::from_utf8_lossy(&output.stdout);
         assert!(
