@@ -8,6 +8,7 @@
 
 mod contract;
 mod files;
+mod growing;
 mod lanes;
 mod memory;
 mod native;

@@ -164,7 +164,7 @@ impl Unifier {
         Len::Var(self.lens.len() as u32 - 1)
     }
 
-    /// Whether an argument is made of at most `left` types, as [`TypeArg::is_within`] has it.
+    /// Whether an argument is made of at most `left` types, as `TypeArg::is_within` has it.
     pub(crate) fn argument_is_within(&self, argument: &Generic, left: &mut usize) -> bool {
         match argument {
             Generic::Type(ty) => self.is_within(ty, left),
