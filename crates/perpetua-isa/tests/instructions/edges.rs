@@ -144,10 +144,8 @@ impl Expected<'_> {
 
     /// `steps` computes what is expected, and calls its argument with each operand and each result on the way.
     pub(super) fn is_by(&self, found: u64, steps: impl Fn(&dyn Fn(u64) -> u64) -> u64) -> bool {
-        // A bf16 that was rounded up to the least normal number was less before.
+        // What was rounded up to the least normal number was less before.
         let least = 2f64.powi(-126);
-        let limits = [least, least * 1.001].into_iter();
-        let mut limits = limits.take(if self.ty == Scalar::BF16 { 2 } else { 1 });
         let flushed = |limit: f64| {
             move |bits| match self.ty {
                 Scalar::F32 | Scalar::BF16 => {
@@ -159,7 +157,10 @@ impl Expected<'_> {
             }
         };
         self.is(found, steps(&|bits| bits))
-            || self.flushes() && limits.any(|limit| self.is(found, steps(&flushed(limit))))
+            || self.flushes()
+                && [least, least * 1.001]
+                    .iter()
+                    .any(|limit| self.is(found, steps(&flushed(*limit))))
     }
 
     /// As [`Expected::check`], of [`Expected::is_by`].
