@@ -1,6 +1,8 @@
 //! How actors and runtimes end: moves of one and of many, shutdown, and a process that is killed.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use perpetua::actors::{
@@ -8,6 +10,9 @@ use perpetua::actors::{
 };
 use perpetua::device::future::block_on;
 use perpetua::prelude::*;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::handlers::*;
 use super::load::totals;
@@ -54,6 +59,73 @@ pub(crate) fn what_is_deactivated_stays_so_or_its_fault_is_told() {
         block_on(kernel.activate()).unwrap();
     }
     assert_eq!(runtime.dead_letters().counts().of(DeadReason::Faulted), 8);
+}
+
+/// What is done when the runtime says that the handler of an actor faulted, by the actor's name in its words.
+static FAULTS: Mutex<BTreeMap<String, Box<dyn Fn() + Send>>> = Mutex::new(BTreeMap::new());
+
+/// Listens to what the runtime tells of faults.
+struct Faults;
+
+impl Subscriber for Faults {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() == Level::ERROR
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        struct Actor(String);
+        impl Visit for Actor {
+            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "actor" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+        let mut actor = Actor(String::new());
+        event.record(&mut actor);
+        if let Some(act) = FAULTS.lock().unwrap().get(&actor.0) {
+            act();
+        }
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+pub(crate) fn who_sees_a_fault_finds_its_letter() {
+    // Another engine's test may have done it.
+    let _ = tracing::subscriber::set_global_default(Faults);
+    let runtime = runtime();
+    let limited = LaunchOptions::new(super::faults::loops::handler());
+    let limited = limited.with_run_limit(Duration::from_millis(30));
+    for (what, options) in [
+        ("faults", LaunchOptions::new(slow::handler())),
+        ("loops", limited),
+    ] {
+        let name = format!("{what} on {}", engines::name());
+        let kernel = runtime.launch_blocking(&name, options).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let look = (kernel.clone(), Arc::clone(&seen));
+        // Before the letter is there.
+        let look = move || look.1.lock().unwrap().push(look.0.state());
+        FAULTS.lock().unwrap().insert(format!("`{name}`"), Box::new(look));
+        let letters = runtime.dead_letters().len();
+        let outcome = match what {
+            "loops" => kernel.send(&Deposit { amount: 4 }),
+            _ => kernel.send(&Slow { turns: 1, place: 4 }),
+        };
+        outcome.unwrap();
+        eventually("the fault", || kernel.state() == ActorState::Faulted);
+        assert_eq!(runtime.dead_letters().len(), letters + 1);
+        assert_eq!(*seen.lock().unwrap(), [ActorState::Active]);
+        FAULTS.lock().unwrap().remove(&format!("`{name}`"));
+    }
 }
 
 pub(crate) fn what_is_given_a_state_stays_where_it_is() {

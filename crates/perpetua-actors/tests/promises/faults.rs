@@ -263,7 +263,7 @@ pub(crate) fn a_group_faults_as_one_lane_does() {
 
 /// Writes, then loops for ever where it is told to.
 #[ring_kernel]
-fn loops(_ctx: &mut Context, state: &mut u32, message: Deposit) -> Deposit {
+pub(super) fn loops(_ctx: &mut Context, state: &mut u32, message: Deposit) -> Deposit {
     *state += 1;
     let mut at = message.amount;
     while at != 0 {

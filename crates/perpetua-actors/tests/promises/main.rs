@@ -226,6 +226,10 @@ const TESTS: &[(&str, fn())] = &[
         ends::what_is_deactivated_stays_so_or_its_fault_is_told,
     ),
     (
+        "who_sees_a_fault_finds_its_letter",
+        ends::who_sees_a_fault_finds_its_letter,
+    ),
+    (
         "what_is_given_a_state_stays_where_it_is",
         ends::what_is_given_a_state_stays_where_it_is,
     ),

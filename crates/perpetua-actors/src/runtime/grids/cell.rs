@@ -34,6 +34,8 @@ pub(super) struct Cell {
 
 struct Inside {
     life: ActorState,
+    /// What is seen of its life while a fault that has stopped it is not told yet.
+    seen: Option<ActorState>,
     /// It was deactivated, and what it has handled before may not be known yet.
     leaving: bool,
     /// How often it was deactivated.
@@ -47,6 +49,7 @@ impl Default for Inside {
     fn default() -> Inside {
         Inside {
             life: ActorState::Launched,
+            seen: None,
             leaving: false,
             departures: 0,
             removed: false,
@@ -58,7 +61,7 @@ impl Default for Inside {
 impl Cell {
     pub(super) fn life(&self) -> Option<ActorState> {
         let inside = lock(&self.inside);
-        (!inside.removed).then_some(inside.life)
+        (!inside.removed).then_some(inside.seen.unwrap_or(inside.life))
     }
 
     pub(super) fn is_removed(&self) -> bool {
@@ -113,7 +116,13 @@ impl Cell {
         tell: impl FnOnce(ActorState, VecDeque<Packet>),
     ) -> Result<()> {
         let mut inside = lock(&self.inside);
-        inside.life.check_move(to, name)?;
+        inside.seen.unwrap_or(inside.life).check_move(to, name)?;
+        if inside.seen.is_some() && to != ActorState::Terminated {
+            // It is faulted in a moment, wherever it goes.
+            inside.seen = Some(to);
+            return Ok(());
+        }
+        inside.seen = None;
         inside.leaving = (inside.life, to) == (ActorState::Active, ActorState::Deactivated);
         inside.departures += u64::from(inside.leaving);
         inside.life = to;
@@ -156,11 +165,13 @@ impl Cell {
         }
     }
 
-    /// Its handler faulted; keeps the message, where it is to be delivered `again`, before all that waits. Says whether it has.
+    /// Its handler faulted; keeps the message, where it is to be delivered `again`, before all that waits. Says whether it has. Nobody sees it faulted until
+    /// [`Cell::tell_fault`].
     pub(super) fn faulted(&self, again: Option<Packet>) -> bool {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let mut inside = lock(&self.inside);
         if inside.life == ActorState::Active || inside.leaving {
+            inside.seen = Some(inside.life);
             inside.life = ActorState::Faulted;
             inside.leaving = false;
         }
@@ -170,6 +181,11 @@ impl Cell {
         inside.held.push_front(packet);
         self.waits.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// The fault is known: whoever looks sees it.
+    pub(super) fn tell_fault(&self) {
+        lock(&self.inside).seen = None;
     }
 
     /// How often it was deactivated.
@@ -297,6 +313,36 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_is_seen_when_it_is_told() {
+        let to = |cell: &Cell, to| cell.transition(to, "one", |_, _| panic!("the device knows"));
+        let active = || {
+            let cell = Cell::default();
+            cell.transition(ActorState::Active, "one", |_, _| {})
+                .expect("a legal move");
+            assert!(!cell.faulted(None));
+            assert_eq!(cell.life(), Some(ActorState::Active));
+            // What comes waits.
+            assert_eq!(cell.hold_unless_active(&packet(1, 1)), Ok(true));
+            assert!(cell.take_left().is_empty());
+            cell
+        };
+        let cell = active();
+        cell.tell_fault();
+        assert_eq!(cell.life(), Some(ActorState::Faulted));
+        // A move that comes between is legal, and ends in the fault.
+        let cell = active();
+        to(&cell, ActorState::Deactivated).expect("a legal move");
+        assert_eq!(cell.life(), Some(ActorState::Deactivated));
+        cell.tell_fault();
+        assert_eq!(cell.life(), Some(ActorState::Faulted));
+        let cell = active();
+        cell.transition(ActorState::Terminated, "one", |_, _| {})
+            .expect("a legal move");
+        cell.tell_fault();
+        assert_eq!(cell.life(), Some(ActorState::Terminated));
+    }
+
+    #[test]
     fn a_departure_is_settled_by_who_has_seen_it() {
         for (seen, life) in [(0, ActorState::Faulted), (1, ActorState::Deactivated)] {
             let cell = Cell::default();
@@ -306,6 +352,7 @@ mod tests {
             assert_eq!(cell.departures(), 1);
             cell.settle(seen);
             assert!(!cell.faulted(None));
+            cell.tell_fault();
             assert_eq!(cell.life(), Some(life));
         }
     }

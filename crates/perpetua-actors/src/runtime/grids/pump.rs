@@ -137,9 +137,15 @@ impl Shared {
         };
         let text = deployed.grid.fault_text(site);
         let again = deployed.group.again(&packet);
-        let kept = deployed.cell(actor).is_some_and(|cell| cell.faulted(again));
+        let cell = deployed.cell(actor);
+        let kept = cell.is_some_and(|cell| cell.faulted(again));
         let letter = (!kept).then_some(&packet);
-        self.host.faulted(&deployed.group, actor, letter, text, || {});
+        let stop = || {
+            if let Some(cell) = cell {
+                cell.tell_fault();
+            }
+        };
+        self.host.faulted(&deployed.group, actor, letter, text, stop);
     }
 
     /// A packet was not delivered: the deadline says why, and of which kind it was.

@@ -10,7 +10,6 @@ use super::Shared;
 use super::cell::Cell;
 use super::state::Before;
 use crate::error::{ActorError, Result};
-use crate::lifecycle::ActorState;
 use crate::lock::{lock, write};
 use crate::message::Packet;
 use crate::runtime::arena::{BlockId, Lease};
@@ -181,7 +180,7 @@ pub(super) fn enforce(shared: &Arc<Shared>) -> Option<Duration> {
     Some((Duration::from_nanos(shortest) / 4).max(Duration::from_millis(1)))
 }
 
-// Puts a new cell, faulted, in the place of one whose handler does not return.
+// Puts a new cell in the place of one whose handler does not return.
 fn replace(shared: &Shared, current: &Current) {
     let old = &current.cell;
     let cell = match Cell::new(old.id, &old.group, current.before.as_ref()) {
@@ -190,11 +189,15 @@ fn replace(shared: &Shared, current: &Current) {
     };
     cell.vitals.go_on_from(&old.vitals);
     count(&cell.vitals.errors, 1);
-    cell.vitals.set_life(ActorState::Faulted);
+    // Until the fault is told, nobody runs it.
+    let Some(running) = cell.begin() else {
+        return;
+    };
     {
         let mut cells = write(&shared.cells);
         match cells.get_mut(old.id.0 as usize) {
             Some(place) if place.as_ref().is_some_and(|there| Arc::ptr_eq(there, old)) => {
+                cell.vitals.set_life(old.vitals.life());
                 *place = Some(Arc::clone(&cell));
             }
             // Terminated meanwhile.
@@ -217,6 +220,7 @@ fn replace(shared: &Shared, current: &Current) {
     let again = cell.group.again(&packet);
     let letter = !again.is_some_and(|again| cell.mailbox.unpop([again].into_iter()));
     let letter = letter.then_some(&packet);
-    // The cell that took its place was a faulted one from the first.
-    shared.host.faulted(&cell.group, cell.id, letter, text, || {});
+    let stop = || cell.vitals.fault();
+    shared.host.faulted(&cell.group, cell.id, letter, text, stop);
+    shared.end(running, true);
 }
