@@ -38,11 +38,10 @@ impl Core {
         let frozen = self.engine.freeze()?;
         tracing::debug!("frozen");
         let groups = names.numbers.values().map(|group| {
-            let actors = group.actors().filter_map(|actor| {
-                let image = frozen.image(actor)?;
-                // One that is about to be removed.
-                (image.life != ActorState::Terminated).then(|| self.actor_image(actor, image))
-            });
+            let images = group
+                .actors()
+                .filter_map(|actor| Some((actor, frozen.image(actor)?)));
+            let actors = images.map(|(actor, image)| self.actor_image(actor, image));
             group_image(group, actors.collect())
         });
         let mut image = Image {
@@ -201,6 +200,12 @@ impl Core {
             self.open_doors(group)?;
             for actor in &image.actors {
                 let id = ActorId(actor.actor);
+                if actor.life == ActorState::Terminated {
+                    // It was about to be removed.
+                    self.transition(group, id, actor.life)?;
+                    self.remove(group, id);
+                    continue;
+                }
                 self.engine.revive(id, actor.life);
                 // It awaited its restart, or would have been given another.
                 if actor.life == ActorState::Faulted

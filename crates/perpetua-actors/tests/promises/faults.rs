@@ -305,7 +305,7 @@ pub(crate) fn a_handler_that_does_not_end_is_undone() {
 
 /// Counts as far as it is told to, and what it began.
 #[ring_kernel]
-fn counts(_ctx: &mut Context, begun: &mut u32, message: Deposit) -> Balance {
+pub(super) fn counts(_ctx: &mut Context, begun: &mut u32, message: Deposit) -> Balance {
     *begun += 1;
     let mut sum = 0i32;
     let mut i = 0;

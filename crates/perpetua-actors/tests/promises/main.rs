@@ -242,6 +242,10 @@ const TESTS: &[(&str, fn())] = &[
         ends::an_actor_that_awaits_its_restart_comes_back_and_is_restarted,
     ),
     (
+        "what_waits_for_an_actor_that_ends_is_in_the_checkpoint",
+        ends::what_waits_for_an_actor_that_ends_is_in_the_checkpoint,
+    ),
+    (
         "a_shutdown_handles_what_was_sent",
         ends::a_shutdown_handles_what_was_sent,
     ),
