@@ -298,6 +298,42 @@ fn checkpoints_are_taken_between_batches_under_load() {
     assert!(all.metrics().messages_processed > 0);
 }
 
+/// Sends itself to who gets it, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+struct Again {
+    to: u32,
+}
+
+#[ring_kernel]
+fn again(ctx: &mut Context, turns: &mut u32, again: Again) {
+    *turns += 1;
+    if again.to != u32::MAX {
+        ctx.send(again.to, again);
+    }
+}
+
+fn who_has_ever_more_messages_keeps_nobody_waiting() {
+    // More than a batch takes.
+    const BUSY: u32 = 66;
+    const EACH: usize = 64;
+    let runtime = engines::other(PerpetuaRuntime::builder().ask_timeout(Duration::from_secs(120)));
+    let runtime = runtime.build_blocking().unwrap();
+    let options = LaunchOptions::new(again::handler())
+        .with_actors(BUSY + 1)
+        .without_auto_activate();
+    let all = runtime.launch_blocking("again", options).unwrap();
+    for actor in (0..BUSY).map(|i| all.actor(i).unwrap()) {
+        let to = Again { to: actor.id().0 };
+        (0..EACH).for_each(|_| actor.send(&to).unwrap());
+    }
+    block_on(all.activate()).unwrap();
+    let last = all.actor(BUSY).unwrap();
+    let outcome = last.ask_blocking::<_, Again>(&Again { to: u32::MAX });
+    assert!(matches!(outcome, Err(ActorError::NoReply { .. })), "{outcome:?}");
+    block_on(all.deactivate()).unwrap();
+}
+
 fn main() -> std::process::ExitCode {
     engines::run(&[
         (
@@ -323,6 +359,10 @@ fn main() -> std::process::ExitCode {
         (
             "checkpoints_are_taken_between_batches_under_load",
             checkpoints_are_taken_between_batches_under_load,
+        ),
+        (
+            "who_has_ever_more_messages_keeps_nobody_waiting",
+            who_has_ever_more_messages_keeps_nobody_waiting,
         ),
         (
             "a_group_of_lanes_does_what_one_does",

@@ -22,6 +22,8 @@ use crate::supervise::OnFault;
 
 /// Messages of one actor in a batch.
 pub(super) const OF_ONE: usize = 64;
+/// Messages of a batch.
+pub(super) const OF_ALL: usize = 4096;
 /// Lanes of a block.
 const LANES: u32 = 64;
 
@@ -41,6 +43,10 @@ pub(super) struct Program {
     pub(super) turns: u32,
     /// Actors whose messages are not handled with others'.
     pub(super) careful: BTreeMap<ActorId, Care>,
+    /// Messages of a batch, at most.
+    pub(super) most: usize,
+    /// The first actor of the next batch, from the launch's first on.
+    pub(super) begin: u32,
 }
 
 impl Program {
@@ -76,6 +82,8 @@ impl Program {
             limit: group.run_limit,
             turns: group.run_limit.map_or(0, |_| FIRST_TURNS),
             careful: BTreeMap::new(),
+            most: OF_ALL,
+            begin: 0,
             group: Arc::clone(group),
             kernel,
             state,
@@ -167,6 +175,9 @@ impl Program {
 
     /// The batch is done: what it tells of how its actors' next messages are handled.
     pub(super) fn learn(&mut self, runs: &[Run], results: &Results) {
+        if runs.iter().all(|run| !run.careful) {
+            self.most = (2 * self.most).min(OF_ALL);
+        }
         for run in runs.iter().filter(|run| run.careful) {
             match self.careful.remove(&run.cell.id) {
                 Some(Care::Alone(several @ 2..)) => {

@@ -5,8 +5,9 @@
 //! stops, and the host, which has a clock, decides: a message whose batch took less than the limit is handled anew with more turns, until
 //! it is done or its batch has taken as long as a handler may. Half of what that costs is the last try.
 //!
-//! Where a driver ends loops before their time (`Limits::max_loop_turns`), lanes go on wrongly, and one fault is told for all. So each
-//! message of such a batch is handled by itself.
+//! Where a driver ends loops before their time (`Limits::max_loop_turns`), lanes go on wrongly, and one fault is told for all. So no
+//! message of a batch with a fault has been handled: those of the lane that faulted are handled by themselves, the others in batches half as large, which
+//! grow again as long as nothing faults.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use perpetua_ir::pass::OUT_OF_TURNS;
 
-use super::batch::{OF_ONE, Program, Results, Run};
+use super::batch::{OF_ALL, OF_ONE, Program, Results, Run};
 use super::care::Care;
 use super::cell::{Cell, Inside};
 use super::{Outcome, Shared, World};
@@ -24,9 +24,6 @@ use crate::runtime::outbox;
 use crate::runtime::vitals::count;
 use crate::supervise::OnFault;
 
-/// Messages of a batch.
-const OF_ALL: usize = 4096;
-
 impl Shared {
     /// A batch for each program that has messages.
     pub(super) fn round(&self, world: &mut World) -> Outcome {
@@ -37,7 +34,9 @@ impl Shared {
                 continue;
             }
             match self.launch_batch(program, &mut runs) {
-                Ok(results) if results.cut && results.counts.len() > 1 => self.take_apart(program, &mut runs),
+                Ok(results) if results.cut && results.counts.len() > 1 => {
+                    self.take_apart(program, &mut runs, &results);
+                }
                 Ok(results) => {
                     program.learn(&runs, &results);
                     self.route(program, &mut runs, &results);
@@ -57,8 +56,12 @@ impl Shared {
         if !runs.is_empty() {
             return runs;
         }
-        let mut all = 0;
-        for actor in program.group.actors() {
+        let mut room = program.most;
+        // Where something of a batch may fault, few messages are behind that.
+        let of_one = (room * OF_ONE / OF_ALL).max(1);
+        let (group, begin) = (Arc::clone(&program.group), program.begin);
+        let ids = (begin..group.count).chain(0..begin);
+        for (id, actor) in ids.map(|id| (id, ActorId(group.first.0 + id))) {
             let Some(cell) = self.find(actor) else {
                 continue;
             };
@@ -66,13 +69,15 @@ impl Shared {
                 outcome.stalled = true;
                 continue;
             }
-            if all >= OF_ALL {
-                outcome.more |= cell.mailbox.len() > 0;
-                continue;
-            }
-            let run = self.take_run(cell, OF_ONE, program.turns, false);
-            all += run.as_ref().map_or(0, |run| run.packets.len());
+            let run = self.take_run(cell, of_one.min(room), program.turns, false);
+            room -= run.as_ref().map_or(0, |run| run.packets.len());
             runs.extend(run);
+            if room == 0 {
+                // The next batch goes on here: no actor waits for others that have ever more messages.
+                program.begin = (id + 1) % group.count;
+                outcome.more = true;
+                break;
+            }
         }
         runs
     }
@@ -99,13 +104,18 @@ impl Shared {
         runs
     }
 
-    /// Gives back all messages of a batch, to be handled one by one.
-    pub(super) fn take_apart(&self, program: &mut Program, runs: &mut [Run]) {
-        for run in runs {
+    /// Gives back all messages of a batch in which something faulted that may have hidden a cut loop: those of the lane that faulted are handled one by one,
+    /// the others in smaller batches.
+    pub(super) fn take_apart(&self, program: &mut Program, runs: &mut [Run], results: &Results) {
+        program.most = (results.counts.len() / 2).max(1);
+        let faulted = results.fault.as_ref().map(|(lane, _)| *lane as usize);
+        for (lane, run) in runs.iter_mut().enumerate() {
             run.give_back(0);
-            program
-                .careful
-                .insert(run.cell.id, Care::Alone(run.packets.len()));
+            if faulted.is_none_or(|faulted| faulted == lane) {
+                program
+                    .careful
+                    .insert(run.cell.id, Care::Alone(run.packets.len()));
+            }
             // Nobody closes it while there is a batch.
             run.cell.mailbox.unpop(run.packets.drain(..));
         }
