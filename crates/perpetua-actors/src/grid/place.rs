@@ -174,7 +174,21 @@ mod tests {
         assert_eq!(place.share(32), 3);
         let third = take(7).expect("what the first has left");
         assert_eq!((lock(&place.spare).len(), place.left().blocks), (0, 0));
+        // Runtimes that launch one after the other on a GPU with 132 multiprocessors, where each wants 32 blocks.
         drop((second, third));
-        assert_eq!((lock(&place.spare).len(), place.left().blocks), (2, 10));
+        *lock(&place.left) = Left {
+            blocks: 132,
+            grids: 8,
+        };
+        let launches = (0..8).map(|_| {
+            let blocks = place.share(32);
+            (blocks, place.take(blocks).expect("a stream").ok())
+        });
+        let (blocks, parts): (Vec<u32>, Vec<_>) = launches.unzip();
+        assert_eq!(blocks, [32, 32, 32, 18, 9, 4, 2, 1]);
+        assert!(parts.iter().all(Option::is_some));
+        drop(parts);
+        *lock(&place.left) = Left { blocks: 10, grids: 2 };
+        assert_eq!((lock(&place.spare).len(), place.left().blocks), (8, 10));
     }
 }

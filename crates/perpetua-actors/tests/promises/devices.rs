@@ -269,3 +269,43 @@ pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
     }
     std::fs::remove_file(&file).unwrap();
 }
+
+pub(crate) fn a_busy_runtime_leaves_others_their_turn() {
+    const BUSY: u32 = 70;
+    let [busy, other] = [patient(), patient()];
+    let launch = |runtime: &PerpetuaRuntime, actors| {
+        let options = LaunchOptions::new(throw::handler()).with_actors(actors);
+        runtime.launch_blocking("throws", options).unwrap()
+    };
+    let (throws, catches) = (launch(&busy, BUSY), launch(&other, 1));
+    // Each throws to itself, as good as for ever, in a batch's worth of messages.
+    for actor in (0..BUSY).map(|i| throws.actor(i).unwrap()) {
+        let (to, back) = (actor.id().0, actor.id().0);
+        let ball = Ball {
+            to,
+            back,
+            throws: u32::MAX,
+        };
+        (0..16).for_each(|_| actor.send(&ball).unwrap());
+    }
+    let handled = || throws.metrics().messages_processed;
+    let ball = Ball {
+        to: u32::MAX,
+        back: u32::MAX,
+        throws: 0,
+    };
+    for turn in 1..=20 {
+        let before = handled();
+        let outcome = catches.ask_blocking::<_, Ball>(&ball);
+        assert!(matches!(outcome, Err(ActorError::NoReply { .. })), "{outcome:?}");
+        assert_eq!(catches.read_state::<u32>().unwrap(), turn);
+        // Nor does it stop the busy one.
+        eventually("the busy one goes on", || handled() > before);
+    }
+    // What one ends with is nothing to the other.
+    other.shutdown_blocking().unwrap();
+    let before = handled();
+    eventually("the busy one goes on alone", || handled() > before);
+    assert_eq!(busy.dead_letters().counts().total(), 0);
+    block_on(throws.deactivate()).unwrap();
+}

@@ -197,6 +197,10 @@ const TESTS: &[(&str, fn())] = &[
         devices::a_full_mailbox_on_another_device_holds_its_sender,
     ),
     (
+        "a_busy_runtime_leaves_others_their_turn",
+        devices::a_busy_runtime_leaves_others_their_turn,
+    ),
+    (
         "a_checkpoint_holds_two_devices_at_one_moment",
         devices::a_checkpoint_holds_two_devices_at_one_moment,
     ),

@@ -230,3 +230,22 @@ fn a_thousand_actors_are_restored_with_one_park() {
     assert_eq!(parks.0.load(Ordering::Relaxed), 1);
     engine.stop();
 }
+
+#[test]
+fn launches_beyond_a_devices_room_are_refused_by_name_and_find_what_others_leave() {
+    let (host, engine, first) = engine(1, 2);
+    let launch = |number| {
+        let mut group = LaunchOptions::default().group("one", echo::handler()).unwrap();
+        group.first = ActorId(number);
+        let group = Arc::new(group);
+        engine.launch(&group).map(|()| group)
+    };
+    // A device keeps 24 launches.
+    let others: Vec<Arc<Group>> = (1..24).map(|number| launch(number).unwrap()).collect();
+    let error = launch(24).err().unwrap();
+    assert!(matches!(error, ActorError::NoRoom { grids: 0, .. }), "{error}");
+    engine.transition(first.first, ActorState::Terminated).unwrap();
+    assert!(engine.remove(first.first).is_empty());
+    launch(24).unwrap();
+    assert_eq!((others.len(), host.dead.counts().total()), (23, 0));
+}
