@@ -309,3 +309,22 @@ pub(crate) fn a_busy_runtime_leaves_others_their_turn() {
     assert_eq!(busy.dead_letters().counts().total(), 0);
     block_on(throws.deactivate()).unwrap();
 }
+
+pub(crate) fn vectors_on_a_second_device_are_refused_where_they_have_no_place() {
+    let runtime = patient();
+    let launch = |device| {
+        let options = LaunchOptions::new(super::faults::hand_on::handler()).on_device(device);
+        runtime.launch_blocking(&format!("hands on, on {device}"), options)
+    };
+    launch(0).unwrap();
+    match launch(1) {
+        Ok(_) => assert!(!["resident", "cuda"].contains(&engines::name().as_str())),
+        Err(error) => {
+            let error = error.to_string();
+            assert!(
+                error.contains("messages with vectors on a runtime's second device"),
+                "{error}"
+            );
+        }
+    }
+}

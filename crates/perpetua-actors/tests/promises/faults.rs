@@ -153,7 +153,7 @@ pub(crate) fn a_restart_goes_on_with_what_the_fault_has_left() {
 }
 
 #[derive(Clone, Debug, PartialEq, RingMessage)]
-struct Batch {
+pub(super) struct Batch {
     values: Vec<f32>,
     to: u32,
     fails: u32,
@@ -161,7 +161,7 @@ struct Batch {
 
 /// Hands the values on, then faults where it is told to.
 #[ring_kernel]
-fn hand_on(ctx: &mut Context, handed: &mut u32, batch: BatchView) {
+pub(super) fn hand_on(ctx: &mut Context, handed: &mut u32, batch: BatchView) {
     *handed += 1;
     let sum = ctx.get(batch.values, 0);
     ctx.send(

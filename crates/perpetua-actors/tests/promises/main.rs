@@ -41,22 +41,52 @@ fn eventually(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-fn each_row_of_the_page_has_its_tests() {
-    let page = include_str!("../../../../docs/book/src/promises.md");
-    let rows = page.lines().filter(|line| line.starts_with("| "));
-    // The first table has five columns.
-    let cells = rows.map(|row| row.trim_matches('|').split('|').collect::<Vec<_>>());
-    let named: Vec<Vec<&str>> = cells
-        .filter(|cells| cells.len() == 5 && cells[4].trim() != "test")
-        .map(|cells| {
-            cells[4]
-                .trim()
-                .split(", ")
-                .map(|name| name.trim_matches('`'))
-                .collect()
-        })
-        .collect();
-    assert!(named.len() > 20, "{} rows", named.len());
+/// The tests that a row, a paragraph or an item of the page names; `None` where it says that it promises nothing.
+fn tests_of(block: &str) -> Option<Vec<&str>> {
+    let last = block.trim_end_matches([' ', '|']);
+    let named = match last.rsplit_once("<!--").map(|(_, comment)| comment.trim()) {
+        Some("no promise -->") => return None,
+        Some(comment) => comment
+            .strip_prefix("test:")
+            .and_then(|names| names.strip_suffix("-->")),
+        None if block.starts_with('|') => last.rsplit_once('|').map(|(_, cell)| cell),
+        None => None,
+    };
+    let named = named.unwrap_or_else(|| panic!("this names no test: {block}"));
+    Some(
+        named
+            .split(',')
+            .map(|name| name.trim().trim_matches('`'))
+            .collect(),
+    )
+}
+
+/// Rows, paragraphs and items of the page from its first table on; of paragraphs all lines as one.
+fn blocks_of(page: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    let lines = page.lines().skip_while(|line| !line.starts_with('|'));
+    let mut lines = lines.peekable();
+    while let Some(line) = lines.next() {
+        let starts_table = line.starts_with('|') && lines.peek().is_some_and(|next| next.starts_with("|---"));
+        if line.is_empty() || line.starts_with(['#']) || line.starts_with("|---") || starts_table {
+            goes_on = false;
+        } else if goes_on && !line.starts_with("- ") && !line.starts_with('|') {
+            let block = blocks.last_mut().unwrap();
+            *block += " ";
+            *block += line.trim();
+        } else {
+            blocks.push(line.to_owned());
+            goes_on = true;
+        }
+    }
+    blocks
+}
+
+fn each_promise_of_the_page_has_its_tests() {
+    let blocks = blocks_of(include_str!("../../../../docs/book/src/promises.md"));
+    let named: Vec<Vec<&str>> = blocks.iter().filter_map(|block| tests_of(block)).collect();
+    assert!(named.len() > 50, "{} promises", named.len());
     let is_test = |name: &str| TESTS.iter().any(|(test, _)| *test == name);
     for name in named.iter().flatten() {
         assert!(is_test(name), "`{name}` of the page is no test");
@@ -64,7 +94,7 @@ fn each_row_of_the_page_has_its_tests() {
     for (test, _) in &TESTS[1..] {
         assert!(
             named.iter().flatten().any(|name| name == test),
-            "no row names `{test}`"
+            "nothing on the page names `{test}`"
         );
     }
 }
@@ -75,8 +105,8 @@ fn main() -> std::process::ExitCode {
 
 const TESTS: &[(&str, fn())] = &[
     (
-        "each_row_of_the_page_has_its_tests",
-        each_row_of_the_page_has_its_tests,
+        "each_promise_of_the_page_has_its_tests",
+        each_promise_of_the_page_has_its_tests,
     ),
     (
         "each_accepted_message_is_handled_once_or_reported",
@@ -195,6 +225,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "a_full_mailbox_on_another_device_holds_its_sender",
         devices::a_full_mailbox_on_another_device_holds_its_sender,
+    ),
+    (
+        "vectors_on_a_second_device_are_refused_where_they_have_no_place",
+        devices::vectors_on_a_second_device_are_refused_where_they_have_no_place,
     ),
     (
         "a_busy_runtime_leaves_others_their_turn",
