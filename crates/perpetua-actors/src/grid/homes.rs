@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use perpetua_device::gate::Parkable;
-use perpetua_device::{Buffer, DynBuffer, Error, Kernel, MappedBuffer, Stream};
+use perpetua_device::{Buffer, DynBuffer, Error, Kernel, KernelSpec, MappedBuffer, Stream};
 use perpetua_ir::ir::{ParamKind, Type};
 
 use super::beat::Beat;
@@ -14,6 +14,7 @@ use super::commons::Commons;
 use super::counts::ActorCounts;
 use super::place::Part;
 use super::port::Port;
+use super::special::{OWN_LATENCIES, Special};
 use crate::context::GROUP_LANES;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
@@ -30,8 +31,6 @@ const ARENA_WORDS: usize = 4 << 20;
 const RUN_LIMIT: Duration = Duration::from_secs(5);
 /// How long a home waits for room in another one's box unless its options say otherwise.
 const SEND_PATIENCE: Duration = Duration::from_secs(1);
-/// Launches of more actors have a row of latencies for each home.
-pub(super) const OWN_LATENCIES: u32 = 4096;
 /// Which of the kernel's parameters are the states.
 const STATES: usize = 8;
 
@@ -104,8 +103,7 @@ pub(super) struct Homes {
     pub(super) arena: Option<MappedBuffer<u32>>,
     pub(super) latencies: Buffer<u32>,
     pub(super) run_limit: Duration,
-    pub(super) group_size: u32,
-    pub(super) on_fault: OnFault,
+    pub(super) special: Special,
     pub(super) patience: Duration,
     pub(super) first_home: u32,
     pub(super) homes: u32,
@@ -146,13 +144,16 @@ impl Grid {
         // host's allocator has given out inside the arena; no division. What comes
         // in from the host is checked before it is pushed (`Grid::push`).
         let resident = unsafe { (handler.resident)().checked_where_caught() };
-        let kernel = device.kernel(&resident)?;
-        let element = state_type(&kernel)?;
         let on_fault = match options.on_fault {
             // What no fault can tear is left as it was.
             OnFault::Transactional if !handler.tears(&resident)? => OnFault::KeepState,
             other => other,
         };
+        let verified = resident.verified(device.info().pointer_width())?;
+        let lanes = options.group_size.clamp(1, GROUP_LANES as u32);
+        let special = Special::new(device, commons.shape, actors, homes, lanes, on_fault);
+        let kernel = device.compile_ir(&special.kernel(&verified))?;
+        let element = state_type(&kernel)?;
         // A fault brings a state back: behind all of them there is a place for what each was.
         let places = match on_fault {
             OnFault::Transactional => 2 * actors as usize,
@@ -194,8 +195,7 @@ impl Grid {
             arena,
             latencies,
             run_limit: options.run_limit.unwrap_or(RUN_LIMIT),
-            group_size: options.group_size.clamp(1, GROUP_LANES as u32),
-            on_fault,
+            special,
             patience: options.patience,
             first_home,
             homes,

@@ -7,20 +7,14 @@ use perpetua::kernel::resident::U32x4;
 use perpetua_device::gate::Parkable;
 use perpetua_device::{Error, KernelArg, LaunchConfig, args};
 
-use super::homes::{Homes, OWN_LATENCIES};
+use super::homes::Homes;
 use super::port::Port;
 use crate::kernels::layout::{COMMAND_PARK, ORDER_LEAVE, ORDER_WORDS, REPORT_VECTORS};
 use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet};
 
-/// Polls without a packet after which a home naps between two.
-const PATIENCE: u32 = 100_000;
 /// Lanes of a home.
 const LANES: u32 = 128;
-/// Subgroups of a home that watch the host's ring, where few homes share the bus.
-const WATCHERS: u32 = 2;
-/// So many homes are few.
-const FEW_HOMES: u32 = 16;
 /// How long a parked home may take to leave the device, once its handler's time is over.
 const LEAVE: Duration = Duration::from_secs(10);
 
@@ -117,12 +111,7 @@ impl Parkable for Homes {
         }
         self.order_to_leave(false);
         let states = lock(&self.states).clone();
-        let shape = commons.shape;
-        // In the interpreter homes take turns, and one that finds nothing gives its turn away.
-        let patience = match commons.device.info().compute_capability {
-            Some(_) => PATIENCE,
-            None => 0,
-        };
+        let special = &self.special;
         let mut arguments = args![
             &commons.ingress,
             &commons.egress,
@@ -140,15 +129,15 @@ impl Parkable for Homes {
             self.actors,
             self.homes,
             u32::MAX / self.homes,
-            shape.ring - 1,
-            shape.boxes - 1,
-            patience,
-            if self.homes <= FEW_HOMES { WATCHERS } else { 1 },
+            special.ring_mask,
+            special.box_mask,
+            special.patience,
+            special.host_watchers,
             commons.time_offset,
             self.run_limit.as_nanos().min(1 << 62) as u64,
-            self.group_size,
-            u32::from(self.actors <= OWN_LATENCIES),
-            self.on_fault as u32,
+            special.group_size,
+            special.latencies_each,
+            special.on_fault,
             self.patience.as_nanos().min(1 << 62) as u64,
         ]
         .to_vec();

@@ -8,8 +8,9 @@ use perpetua_device::fault::FaultRegistry;
 
 use super::beat::Beat;
 use super::counts::ActorCounts;
-use super::homes::{Grid, OWN_LATENCIES};
+use super::homes::Grid;
 use super::port::Port;
+use super::special::OWN_LATENCIES;
 use crate::error::Result;
 use crate::kernels::layout::{ACTOR_WORDS, BOX_DONE, BOX_RESERVED, HOME_WORDS, LATENCY_BUCKETS};
 use crate::lock::lock;

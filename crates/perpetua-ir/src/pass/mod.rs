@@ -3,6 +3,7 @@
 
 #[cfg(feature = "wgsl")]
 mod apart;
+mod bind;
 pub mod checks;
 mod cut;
 mod expand;
@@ -18,6 +19,7 @@ mod wide;
 
 #[cfg(feature = "wgsl")]
 pub(crate) use apart::returns_apart;
+pub use bind::bind_scalars;
 pub use cut::tell_cut_loops;
 pub use expand::*;
 pub use inline::inline_functions;
