@@ -57,7 +57,8 @@ fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
         Ok(read) => {
             let definition = describe::definition(&read, &item.sig, &item.block, None, facade);
             let sibling = describe::sibling(item, &definition, &native, facade);
-            quote! { #[allow(dead_code)] #item #sibling }
+            let allowed = output::unwarned();
+            quote! { #allowed #item #sibling }
         }
         Err(error) => {
             let sibling = describe::sibling(item, &quote!(#facade::refused()), &native, facade);
@@ -152,7 +153,7 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
                         None => errors = Some(error),
                     },
                 }
-                function.attrs.push(syn::parse_quote!(#[allow(dead_code)]));
+                function.attrs.push(output::unwarned());
             }
             // What is no constant of kernels is found by Rust, and refused where a kernel uses it.
             syn::ImplItem::Const(item) if of_trait.is_some() => {

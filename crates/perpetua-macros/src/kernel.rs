@@ -79,7 +79,8 @@ fn accepted(
     let definition = describe::definition(read, &function.sig, &function.block, None, facade);
     let members = handle(function, read, options, facade);
     let sibling = describe::sibling(function, &definition, &members, facade);
-    quote! { #[allow(dead_code)] #function #sibling }
+    let allowed = output::unwarned();
+    quote! { #allowed #function #sibling }
 }
 
 /// `kernel()`, the handle that launches take.

@@ -32,6 +32,12 @@ pub(crate) fn quiet() -> TokenStream {
     }
 }
 
+/// Stands before the user's own function: kernels alone may use it, and methods that the prelude adds to numbers may come to
+/// Rust's library, with the same meaning.
+pub(crate) fn unwarned() -> syn::Attribute {
+    syn::parse_quote!(#[allow(dead_code, unstable_name_collisions)])
+}
+
 /// Bytes as a literal.
 pub(crate) fn bytes(bytes: &[u8]) -> Literal {
     Literal::byte_string(bytes)

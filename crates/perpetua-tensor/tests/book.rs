@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use perpetua_ir::ops::Exactness;
-
 use perpetua_tensor::table::{Meaning, composed, primitives};
 
 const PAGE: &str = "docs/book/src/tensor-operators.md";
@@ -17,10 +15,7 @@ fn page() -> Result<String, std::fmt::Error> {
     );
     let cell = |text: &str| text.replace('|', "\\|");
     for row in primitives() {
-        let error = match row.exactness() {
-            Exactness::Exact => String::new(),
-            Exactness::Ulp(n) => format!("{n} ulp"),
-        };
+        let error = row.exactness().words();
         let derivatives: Vec<String> = match row.meaning {
             Meaning::Own(sentences) => sentences.iter().map(|text| (*text).to_owned()).collect(),
             _ => row.gradient().iter().map(|text| format!("`{text}`")).collect(),

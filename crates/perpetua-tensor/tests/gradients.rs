@@ -171,7 +171,7 @@ fn unary(name: &str, x: &Tensor) -> Tensor {
         ($($name:ident)*) => { match name { $(stringify!($name) => x.$name(),)* other => panic!("{other} is not among the tested") } };
     }
     named!(negative abs floor ceil trunc round sqrt rsqrt reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh
-        cosh tanh asinh acosh atanh cbrt)
+        cosh tanh asinh acosh atanh cbrt erf erfc)
 }
 
 fn binary(name: &str, x: &Tensor, y: &Tensor) -> Tensor {

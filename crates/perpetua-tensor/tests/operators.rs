@@ -32,7 +32,7 @@ macro_rules! named {
 
 fn one(name: &str, x: &Tensor) -> Option<Tensor> {
     named!(name, x, [negative invert abs floor ceil trunc round sqrt rsqrt reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan
-        asin acos atan sinh cosh tanh asinh acosh atanh cbrt isnan isinf isfinite signbit square sign logical_not relu sigmoid silu
+        asin acos atan sinh cosh tanh asinh acosh atanh cbrt erf erfc lgamma isnan isinf isfinite signbit square sign logical_not relu sigmoid silu
         softplus gelu])
 }
 

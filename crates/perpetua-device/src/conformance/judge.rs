@@ -2,7 +2,7 @@
 //! nothing of how results were computed.
 
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::{Exactness, TernaryOp};
+use perpetua_ir::ops::TernaryOp;
 
 use super::operators::Map;
 use crate::info::NumericProbe;
@@ -140,11 +140,12 @@ impl Judge {
 
     // Numbers of the result's type that it may be away.
     fn bound(&self) -> u64 {
-        // The table's bound is one of f32; in the narrower formats it rounds to the next number at most, and f64 has one of its own.
-        let own = match self.map.exactness() {
-            Exactness::Exact => 0,
-            Exactness::Ulp(n) if self.map.result(self.s).size() != 4 => u64::from(n).min(1),
-            Exactness::Ulp(n) => u64::from(n),
+        // In formats narrower than f32 the bound of that rounds to the next number at most.
+        let own = u64::from(self.map.exactness().ulps(self.s));
+        let own = if self.map.result(self.s).size() < 4 {
+            own.min(1)
+        } else {
+            own
         };
         let moves = matches!(self.map, Map::Bitcast(_) | Map::Ternary(TernaryOp::Select));
         let slack = if self.probe.is_exact() || moves {

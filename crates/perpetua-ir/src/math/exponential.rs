@@ -4,10 +4,10 @@
 use super::logarithm::{ln, ln_1p};
 use super::real::{Condition, Real, Word, polynomial, scale};
 
-const LOG2_E: f32 = std::f32::consts::LOG2_E;
+pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2 in two parts; the first has 16 bits, so that its product with a small integer is exact.
-const LN_2_HIGH: f32 = 0.693_145_75;
-const LN_2_LOW: f32 = 1.428_606_8e-6;
+pub(super) const LN_2_HIGH: f32 = 0.693_145_75;
+pub(super) const LN_2_LOW: f32 = 1.428_606_8e-6;
 
 /// `(r, k)` with `x = r + k ln 2` and `|r| <= ln 2 / 2`.
 #[inline(always)]

@@ -17,6 +17,7 @@ mod power;
 mod real;
 #[cfg(feature = "pass")]
 mod remainder;
+mod special;
 mod trigonometric;
 
 #[cfg(feature = "pass")]
@@ -29,6 +30,7 @@ mod single {
     pub(super) use super::exponential::{acosh, asinh, atanh, cosh, exp, exp_m1, exp2, sinh, tanh};
     pub(super) use super::logarithm::{ln, ln_1p, log2, log10};
     pub(super) use super::power::{cbrt, hypot, pow};
+    pub(super) use super::special::{erf, erfc, lgamma};
     pub(super) use super::trigonometric::{acos, asin, atan, atan2, cos, sin, tan};
 }
 
@@ -57,6 +59,9 @@ macro_rules! functions {
                 UnaryOp::Acosh => $of::acosh(x),
                 UnaryOp::Atanh => $of::atanh(x),
                 UnaryOp::Cbrt => $of::cbrt(x),
+                UnaryOp::Erf => $of::erf(x),
+                UnaryOp::Erfc => $of::erfc(x),
+                UnaryOp::Lgamma => $of::lgamma(x),
                 _ => return None,
             };
             // Not left to the steps: a compiler may make a maximum of a comparison and a choice, and lose the NaN there.

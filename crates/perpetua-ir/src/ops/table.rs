@@ -91,6 +91,25 @@ pub enum Exactness {
     Ulp(u32),
 }
 
+impl Exactness {
+    /// The most units in the last place that a result of this type may be off.
+    pub const fn ulps(self, s: Scalar) -> u32 {
+        match (self, s) {
+            (Exactness::Exact, _) => 0,
+            (Exactness::Ulp(_), Scalar::F64) => 1,
+            (Exactness::Ulp(n), _) => n,
+        }
+    }
+
+    /// The bound at f32 in words; empty where results are exact.
+    pub fn words(self) -> String {
+        match self {
+            Exactness::Exact => String::new(),
+            Exactness::Ulp(n) => format!("{n} ulp"),
+        }
+    }
+}
+
 /// How a C-like target writes an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Spelling {
@@ -208,6 +227,9 @@ operators! {
         Acosh "acosh" Float Same Same Ulp(4), Library, Library, Library, "", ["rsqrt(sub(mul(x, x), 1))"], "Inverse hyperbolic cosine; NaN below 1.";
         Atanh "atanh" Float Same Same Ulp(4), Library, Library, Library, "", ["recip(sub(1, mul(x, x)))"], "Inverse hyperbolic tangent; NaN outside [-1, 1].";
         Cbrt "cbrt" Float Same Same Ulp(4), Library, Library, Library, "", ["recip(mul(3, mul(r, r)))"], "Cube root.";
+        Erf "erf" Float Same Same Ulp(2), Library, Library, Library, "", ["mul(1.1283791670955126, exp(neg(mul(x, x))))"], "Error function.";
+        Erfc "erfc" Float Same Same Ulp(4), Library, Library, Library, "", ["mul(-1.1283791670955126, exp(neg(mul(x, x))))"], "1 - erf(x) without cancellation.";
+        Lgamma "lgamma" Float Same Same Ulp(4), Library, Library, Library, "", [], "Logarithm of the magnitude of the gamma function. Below zero, where it has zeros, the error is at most twice as many last places of the larger of the result and lgamma(1 - x).";
         ToDegrees "to_degrees" Float Same Same Ulp(1), Special, Special, Special, "", ["57.29577951308232"], "Radians to degrees: one multiplication.";
         ToRadians "to_radians" Float Same Same Ulp(1), Special, Special, Special, "", ["0.017453292519943295"], "Degrees to radians: one multiplication.";
         IsNan "is_nan" Float Bool Same Exact, Special, Special, Special, "", [], "Whether NaN.";

@@ -26,7 +26,7 @@ operators! {
     Float: floor(a) ceil(a) trunc(a) round(a) round_ties_even(a) fract(a) sqrt(a) rsqrt(a) recip(a) to_degrees(a) to_radians(a)
         copysign(a, b) fma(a, b, c)
         exp(a) exp2(a) exp_m1(a) ln(a) ln_1p(a) log2(a) log10(a) sin(a) cos(a) tan(a) asin(a) acos(a) atan(a) sinh(a) cosh(a)
-        tanh(a) asinh(a) acosh(a) atanh(a) cbrt(a) pow(a, b) atan2(a, b) hypot(a, b);
+        tanh(a) asinh(a) acosh(a) atanh(a) cbrt(a) erf(a) erfc(a) lgamma(a) pow(a, b) atan2(a, b) hypot(a, b);
     Float: relu(a) sigmoid(a) silu(a) gelu(a) softplus(a) softsign(a) elu(a) hard_sigmoid(a);
     Int: reverse_bits(a) swap_bytes(a) mul_high(a, b) saturating_add(a, b) saturating_sub(a, b);
     Number: add(a, b) sub(a, b) mul(a, b) div(a, b) rem(a, b) min(a, b) max(a, b) mad(a, b, c) clamp(a, b, c)

@@ -1,23 +1,44 @@
 //! Methods of scalars that devices have and Rust's library lacks: the prelude brings them.
 
+use perpetua_ir::math::{eval_unary, eval_unary_wide};
+use perpetua_ir::ops::UnaryOp;
+
 /// A float's further methods.
 pub trait FurtherFloat: Sized {
     /// `1 / sqrt(x)`, rounded twice.
     #[must_use]
     fn rsqrt(self) -> Self;
+    /// The error function, `2/√π` times the integral of `exp(-t²)` from 0 to `x`.
+    #[must_use]
+    fn erf(self) -> Self;
+    /// `1 - erf(x)`, without cancellation.
+    #[must_use]
+    fn erfc(self) -> Self;
+    /// The logarithm of the magnitude of the gamma function.
+    #[must_use]
+    fn lgamma(self) -> Self;
 }
 
 macro_rules! floats {
-    ($($ty:ty)*) => { $(
+    ($($ty:ident $library:ident)*) => { $(
         impl FurtherFloat for $ty {
             fn rsqrt(self) -> $ty {
                 1.0 / self.sqrt()
+            }
+            fn erf(self) -> $ty {
+                $library(UnaryOp::Erf, self).unwrap_or($ty::NAN)
+            }
+            fn erfc(self) -> $ty {
+                $library(UnaryOp::Erfc, self).unwrap_or($ty::NAN)
+            }
+            fn lgamma(self) -> $ty {
+                $library(UnaryOp::Lgamma, self).unwrap_or($ty::NAN)
             }
         }
     )* };
 }
 
-floats!(f32 f64);
+floats!(f32 eval_unary f64 eval_unary_wide);
 
 /// An integer's further methods.
 pub trait FurtherInteger: Sized {
@@ -25,6 +46,25 @@ pub trait FurtherInteger: Sized {
     #[must_use]
     fn mul_high(self, other: Self) -> Self;
 }
+
+/// An unsigned integer's further methods.
+pub trait FurtherUnsigned: Sized {
+    /// The product, which is twice as wide: its lower half and its upper half.
+    #[must_use]
+    fn widening_mul(self, other: Self) -> (Self, Self);
+}
+
+macro_rules! unsigned {
+    ($($ty:ty)*) => { $(
+        impl FurtherUnsigned for $ty {
+            fn widening_mul(self, other: $ty) -> ($ty, $ty) {
+                self.carrying_mul(other, 0)
+            }
+        }
+    )* };
+}
+
+unsigned!(u8 u16 u32 u64 usize);
 
 macro_rules! integers {
     ($($ty:ty, $wide:ty;)*) => { $(

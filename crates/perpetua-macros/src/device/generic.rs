@@ -30,7 +30,7 @@ pub(super) fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (Token
                 let definition = entries.keep(read, &function.sig, &function.block);
                 entries.add(name, &quote!(Function), definition, &function.attrs);
                 marks.push(resolver::mark(name));
-                function.attrs.push(syn::parse_quote!(#[allow(dead_code)]));
+                function.attrs.push(output::unwarned());
             }
             syn::ImplItem::Const(item) => {
                 let definition = entries.member(&Member::Constant(item, &whole), &item.ident.span().file());

@@ -151,6 +151,9 @@ unary! {
     acosh Acosh Real "The inverse of the hyperbolic cosine; NaN below 1.";
     atanh Atanh Real "The inverse of the hyperbolic tangent; NaN outside of -1 to 1.";
     cbrt Cbrt Real "The cube root.";
+    erf Erf Real "The error function.";
+    erfc Erfc Real "1 - erf(x) without cancellation.";
+    lgamma Lgamma Real "The logarithm of the gamma function's magnitude.";
     isnan IsNan Truth "Whether it is not a number.";
     isinf IsInfinite Truth "Whether it is infinite.";
     isfinite IsFinite Truth "Whether it is neither infinite nor NaN.";

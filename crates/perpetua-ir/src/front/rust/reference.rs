@@ -9,7 +9,7 @@ use super::infer::call::FUNCTIONS;
 use super::infer::methods::{Method, Signature, Special, ir_scalar, lookup, names};
 use super::infer::ty::show;
 use super::infer::{option, slice};
-use crate::ops::{Capability, DeviceOp, Exactness};
+use crate::ops::{Capability, DeviceOp};
 
 const PAGE: &str = "docs/book/src/tables.md";
 
@@ -133,14 +133,10 @@ fn methods(text: &mut String) -> std::fmt::Result {
                 .join(", ")
         };
         let of = group.map_or_else(listed, |(name, _)| (*name).to_owned());
-        let ulp = |exactness| match exactness {
-            Exactness::Exact => String::new(),
-            Exactness::Ulp(most) => format!("{most} ulp"),
-        };
         let (error, meaning) = match signature.method {
-            Method::Unary(op) => (ulp(op.row().exactness), op.row().doc),
-            Method::Binary(op) => (ulp(op.row().exactness), op.row().doc),
-            Method::Ternary(op) => (ulp(op.row().exactness), op.row().doc),
+            Method::Unary(op) => (op.row().exactness.words(), op.row().doc),
+            Method::Binary(op) => (op.row().exactness.words(), op.row().doc),
+            Method::Ternary(op) => (op.row().exactness.words(), op.row().doc),
             Method::Special(
                 Special::Powi | Special::SinCos | Special::Log | Special::RemEuclid | Special::DivEuclid,
             ) => ("parts".to_owned(), ""),

@@ -33,7 +33,7 @@ pub(super) fn reduced<R: Real>(Two(x, low): Two<R>) -> (Two<R>, R::Int) {
 
 /// `exp(x)` as `2^k` times the first.
 #[inline(always)]
-fn exp_two<R: Real>(x: Two<R>) -> (Two<R>, R::Int) {
+pub(super) fn exp_two<R: Real>(x: Two<R>) -> (Two<R>, R::Int) {
     let (Two(e, low), k) = reduced(x);
     let Two(s, rest) = Two::ordered(x.0.lit(1.0), e);
     (Two::ordered(s, rest + low), k)

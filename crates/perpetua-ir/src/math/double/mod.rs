@@ -5,6 +5,7 @@ mod exponential;
 mod inverse;
 mod logarithm;
 mod power;
+mod special;
 #[cfg(test)]
 mod tests;
 mod trigonometric;
@@ -13,6 +14,7 @@ pub(super) use exponential::{cosh, exp, exp_m1, exp2, sinh, tanh};
 pub(super) use inverse::{acos, asin, atan, atan2};
 pub(super) use logarithm::{acosh, asinh, atanh, ln, ln_1p, log2, log10};
 pub(super) use power::{cbrt, hypot, pow};
+pub(super) use special::{erf, erfc, lgamma};
 pub(super) use trigonometric::{cos, sin, tan};
 
 use super::real::{Condition, Real, Word};

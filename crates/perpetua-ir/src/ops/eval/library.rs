@@ -44,9 +44,9 @@ macro_rules! binary {
 }
 
 unary!(unary eval_unary f32 #[inline(always)]
-    Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt);
+    Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt Erf Erfc Lgamma);
 binary!(binary eval_binary f32 #[inline(always)] Pow Atan2 Hypot);
 // Lane by lane: as vectors, for each level of SIMD, they would be a tenth of the crate's code.
 unary!(unary_wide eval_unary_wide f64 #[inline(never)]
-    Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt);
+    Exp Exp2 ExpM1 Ln Ln1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Cbrt Erf Erfc Lgamma);
 binary!(binary_wide eval_binary_wide f64 #[inline(never)] Pow Atan2 Hypot);

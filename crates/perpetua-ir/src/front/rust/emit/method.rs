@@ -26,6 +26,11 @@ impl Emitter<'_> {
                 one(self.clamp(*a, *b, *c, line)?)
             }
             (Method::Ternary(op), [a, b, c]) => one(self.ternary(op, *a, *b, *c, line)?),
+            (Method::Special(Special::WideningMul), [a, b]) => {
+                let low = self.binary(BinaryOp::Mul, *a, *b, line)?;
+                let high = self.binary(BinaryOp::MulHigh, *a, *b, line)?;
+                Ok(Val::Tuple(vec![Val::Value(low), Val::Value(high)]))
+            }
             (Method::Special(special), [a]) => self.special_unary(special, *a, e),
             (Method::Special(special), [a, b]) => self.special_binary(special, *a, *b, line),
             (Method::Special(special), [a, b, c]) => self.carrying(special, *a, *b, *c, line),

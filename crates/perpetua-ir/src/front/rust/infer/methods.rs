@@ -110,6 +110,7 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
                     | Special::CarryingAdd
                     | Special::BorrowingSub
                     | Special::CarryingMul
+                    | Special::WideningMul
             )
         ) || matches!(
             *name,
