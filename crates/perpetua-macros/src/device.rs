@@ -42,6 +42,40 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     output::with_error(item.clone(), &syn::Error::new_spanned(item, message))
 }
 
+/// What lets a kernel be given the function in the place of a closure; nothing where it has parameters that are open.
+fn given(item: &syn::ItemFn, facade: &TokenStream) -> Option<TokenStream> {
+    #[derive(Default)]
+    struct Open(bool);
+    impl syn::visit::Visit<'_> for Open {
+        fn visit_type_impl_trait(&mut self, _: &syn::TypeImplTrait) {
+            self.0 = true;
+        }
+    }
+    let (name, generics) = (&item.sig.ident, &item.sig.generics);
+    let mut open = Open::default();
+    syn::visit::visit_signature(&mut open, &item.sig);
+    let plain = generics.params.iter().all(
+        |param| matches!(param, syn::GenericParam::Lifetime(of) if of.attrs.is_empty() && of.bounds.is_empty()),
+    );
+    if open.0 || !plain || generics.where_clause.is_some() {
+        return None;
+    }
+    let inputs = item.sig.inputs.iter().filter_map(|input| match input {
+        syn::FnArg::Typed(typed) => Some(&typed.ty),
+        syn::FnArg::Receiver(_) => None,
+    });
+    let (lifetimes, output) = (generics.lifetimes(), &item.sig.output);
+    let hidden = output::hidden(&item.attrs);
+    Some(quote! {
+        #hidden
+        impl #facade::DeviceFunction<for<#(#lifetimes),*> fn(#(#inputs),*) #output> for #name {
+            fn function() -> #facade::FunctionDef {
+                #name::__perpetua_function()
+            }
+        }
+    })
+}
+
 fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
     let read = read_function(item, FunctionKind::Device, &file_of(&item.sig));
     let native = Sibling {
@@ -57,8 +91,8 @@ fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
         Ok(read) => {
             let definition = describe::definition(&read, &item.sig, &item.block, None, facade);
             let sibling = describe::sibling(item, &definition, &native, facade);
-            let allowed = output::unwarned();
-            quote! { #allowed #item #sibling }
+            let (allowed, given) = (output::unwarned(), given(item, facade));
+            quote! { #allowed #item #sibling #given }
         }
         Err(error) => {
             let sibling = describe::sibling(item, &quote!(#facade::refused()), &native, facade);

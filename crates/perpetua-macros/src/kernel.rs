@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
 use crate::device::file_of;
-use crate::native::generics::without_lifetimes;
+use crate::native::generics::{is, without_lifetimes};
 use crate::native::program::{arguments, program};
 use crate::{describe, output};
 
@@ -124,14 +124,53 @@ fn handle(
     }
 }
 
-/// The function's generic parameters without lifetimes, each type a type of device memory.
+/// The function's generic parameters without lifetimes: each type is one of device memory, or stands for a device function.
 fn interpreted_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::Generics {
-    let mut generics = without_lifetimes(generics);
-    for param in generics.type_params_mut() {
-        let bound: syn::TypeParamBound = syn::parse_quote!(#facade::GpuType);
+    let mut plain = without_lifetimes(generics);
+    let mut functions = Vec::new();
+    for param in plain.type_params_mut() {
+        let bound: syn::TypeParamBound = match called_as(generics, &param.ident) {
+            None => syn::parse_quote!(#facade::GpuType),
+            Some(pointer) => {
+                param.bounds.clear();
+                functions.push(param.ident.clone());
+                syn::parse_quote!(#facade::DeviceFunction<#pointer>)
+            }
+        };
         param.bounds.push(bound);
     }
-    generics
+    if let Some(clause) = &mut plain.where_clause {
+        let predicates = std::mem::take(&mut clause.predicates).into_iter();
+        let of_function = |predicate: &syn::WherePredicate| match predicate {
+            syn::WherePredicate::Type(of) => functions.iter().any(|name| is(&of.bounded_ty, name)),
+            _ => false,
+        };
+        clause.predicates = predicates.filter(|predicate| !of_function(predicate)).collect();
+    }
+    plain
+}
+
+/// The type of the functions that a parameter's bound such as `Fn(f32) -> f32` takes.
+fn called_as(generics: &syn::Generics, name: &syn::Ident) -> Option<TokenStream> {
+    let own = generics.type_params().filter(|param| param.ident == *name);
+    let own = own.flat_map(|param| &param.bounds).map(|bound| (bound, None));
+    let clause = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    let more = clause.filter_map(|predicate| match predicate {
+        syn::WherePredicate::Type(of) if is(&of.bounded_ty, name) => Some(of),
+        _ => None,
+    });
+    let more = more.flat_map(|of| of.bounds.iter().map(|bound| (bound, of.lifetimes.as_ref())));
+    own.chain(more).find_map(|(bound, lifetimes)| {
+        let syn::TypeParamBound::Trait(bound) = bound else {
+            return None;
+        };
+        let syn::PathArguments::Parenthesized(args) = &bound.path.segments.last()?.arguments else {
+            return None;
+        };
+        let (lifetimes, inputs, output) =
+            (bound.lifetimes.as_ref().or(lifetimes), &args.inputs, &args.output);
+        Some(quote!(#lifetimes fn(#inputs) #output))
+    })
 }
 
 /// What makes a struct use its type parameters.
@@ -156,7 +195,12 @@ fn instantiation(
             syn::GenericParam::Lifetime(_) => None,
             syn::GenericParam::Type(param) => {
                 let name = &param.ident;
-                Some(quote!(#facade::GenericValue::Type(<#name as #facade::GpuType>::describe())))
+                Some(match called_as(&function.sig.generics, name) {
+                    None => quote!(#facade::GenericValue::Type(<#name as #facade::GpuType>::describe())),
+                    Some(pointer) => quote! {
+                        #facade::GenericValue::Function(<#name as #facade::DeviceFunction<#pointer>>::function())
+                    },
+                })
             }
             syn::GenericParam::Const(param) => {
                 let name = &param.ident;

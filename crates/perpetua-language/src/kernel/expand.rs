@@ -12,6 +12,17 @@ pub use perpetua_ir::front::rust::{
 };
 pub use perpetua_syntax::Scalar;
 
+/// The `#[device]` function of type `S` that `Self` stands for.
+#[diagnostic::on_unimplemented(
+    message = "a kernel is given `{Self}` for a function of type `{S}`",
+    label = "no `#[device]` function of this type",
+    note = "name a free function with `#[device]` and without generic parameters"
+)]
+pub trait DeviceFunction<S>: 'static {
+    /// Its description.
+    fn function() -> FunctionDef;
+}
+
 /// Stands for the description of a function that the macro refused, beside its error.
 pub const fn refused() -> FunctionDef {
     FunctionDef::new(&[], |_| {})

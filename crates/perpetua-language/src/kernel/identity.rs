@@ -20,6 +20,7 @@ pub(super) fn identity(function: &FunctionDef, how: &Instantiation, native: bool
         match generic {
             GenericValue::Type(ty) => content.ty(ty),
             GenericValue::Const(value) => content.constant(value),
+            GenericValue::Function(function) => content.function(function),
         }
     }
     let Instantiation {

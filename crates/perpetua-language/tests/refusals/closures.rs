@@ -10,6 +10,16 @@ fn passed<F: Fn(f32) -> f32 + Copy>(f: F, x: &mut [f32]) {
 }
 
 #[device]
+fn of_two(a: f32, b: f32) -> f32 {
+    a + b
+}
+
+fn given() {
+    let _ = passed::kernel::<of_two>();
+    let _ = passed::kernel::<f32>();
+}
+
+#[device]
 fn returned() -> impl Fn(f32) -> f32 {
     |x: f32| x * 2.0
 }

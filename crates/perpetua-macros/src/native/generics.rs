@@ -80,7 +80,8 @@ pub(super) fn bounded(generics: &syn::Generics, facade: &TokenStream) -> (syn::G
     (bounded, true)
 }
 
-fn is(ty: &syn::Type, name: &syn::Ident) -> bool {
+/// Whether the type is the parameter of this name.
+pub(crate) fn is(ty: &syn::Type, name: &syn::Ident) -> bool {
     matches!(ty, syn::Type::Path(path) if path.path.is_ident(name))
 }
 

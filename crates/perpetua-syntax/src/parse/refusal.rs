@@ -40,7 +40,6 @@ refusals! {
     KernelReturn: "a kernel that returns a value" => "store it through a `&mut [T]` parameter";
     TupleParam: "a tuple in the arguments of a kernel, whose layout Rust leaves open," => "take arrays, such as `&[[u32; 2]]`, or a struct with `#[derive(Clone, Copy, GpuType)] #[repr(C)]`";
     OptionParam: "an `Option` or a `Result` as an argument of a kernel" => "pass a `bool` beside the value";
-    KernelClosure: "a closure as an argument of a kernel" => "bound the parameter by a `#[device] trait` whose function it calls";
     KernelReceiver: "a kernel with a `self` parameter" => "pass the struct under another name";
     ReceiverType: "this type of `self`" => "write `self`, `&self` or `&mut self`";
     ParamPattern: "a pattern as a parameter of a kernel" => "name the parameter and take it apart with `let`";

@@ -122,15 +122,6 @@ impl Reader {
                 self.refuse(input, Refusal::TupleParam);
             }
         }
-        let mut closures = Vec::new();
-        for (param, generic) in sig.generics.type_params().zip(&self.generics) {
-            if let Generic::Type { call: Some(_), .. } = generic {
-                closures.push(param.clone());
-            }
-        }
-        for param in &closures {
-            self.refuse(param, Refusal::KernelClosure);
-        }
         let mut positions = params
             .iter()
             .zip(&sig.inputs)

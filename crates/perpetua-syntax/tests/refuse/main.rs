@@ -123,11 +123,6 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         Device,
         &[(R::ConstParamType, ""); 2],
     ),
-    (
-        "fn f<§F: Fn(f32) -> f32>(f: F, x: &mut [f32]) {}",
-        Kernel,
-        &[(R::KernelClosure, "")],
-    ),
     ("fn f(§x: Option<f32>) {}", Kernel, &[(R::OptionParam, "")]),
     (
         "fn f(n: u32) -> u32 { if n == 0 { 1 } else { n * §f(n - 1) } }",

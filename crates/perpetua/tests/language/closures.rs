@@ -1,5 +1,6 @@
 //! Closures: passed to device functions, called where they stand, with captures of values and of places.
 
+use perpetua::device::KernelSpec;
 use perpetua::prelude::*;
 
 use crate::harness::{check, floats};
@@ -143,4 +144,58 @@ fn mapped(x: &[f32], y: &mut [f32]) {
 fn operations_are_types() {
     let x = floats(65);
     check(mapped::kernel(), mapped, &x, &[0.0f32; 64]);
+}
+
+#[device]
+fn soft(x: f32) -> f32 {
+    x / (1.0 + x.abs())
+}
+
+#[device]
+fn half(x: f32) -> f32 {
+    x * 0.5
+}
+
+#[device]
+fn ahead(x: &f32) -> bool {
+    *x > 0.5
+}
+
+#[device]
+fn larger(a: f32, b: f32) -> f32 {
+    a.max(b * 0.5)
+}
+
+#[device]
+fn parts(x: f32) -> [u32; 2] {
+    [x.to_bits(), soft(x).to_bits()]
+}
+
+#[kernel]
+fn chosen<F: Fn(f32) -> f32>(x: &[f32], y: &mut [f32], f: F) {
+    let i = global_id_x();
+    y[i] = x.get(i + 1).copied().map(&f).unwrap_or(0.0) + twice(&f, x[i]);
+}
+
+/// A library's kernel takes the user's function.
+#[test]
+fn kernels_take_functions() {
+    use perpetua_test_library::{combine_kept, map};
+    let x = floats(66);
+    let out = [0.0f32; 64];
+    check(map::kernel::<f32, f32, soft>(), |x, y| map(soft, x, y), &x, &out);
+    check(
+        map::kernel::<f32, [u32; 2], parts>(),
+        |x, y| map(parts, x, y),
+        &x,
+        &[[0; 2]; 64],
+    );
+    check(
+        combine_kept::kernel::<f32, ahead, larger>(),
+        |x, y| combine_kept(ahead, larger, x, y),
+        &x,
+        &out,
+    );
+    check(chosen::kernel::<soft>(), |x, y| chosen(x, y, soft), &x, &out);
+    assert_ne!(chosen::kernel::<soft>().id(), chosen::kernel::<half>().id());
 }

@@ -219,11 +219,10 @@ fn special_functions() {
     let mut x = floats(90);
     x.extend([0.0, -0.0, 1.0, 2.0, f32::MIN_POSITIVE, 9.5]);
     let wide: Vec<f64> = x.iter().map(|v| f64::from(*v) + 0.1).collect();
-    assert_eq!(
-        [0.6f64.erf(), 0.6f64.erfc()],
-        [0.603_856_090_847_925_9, 0.396_143_909_152_074_1]
-    );
-    assert_eq!(0.6f64.lgamma(), 0.398_233_858_069_234_95);
+    let mut known = [[0.0; 3]];
+    perpetua::kernel::index::Lane::default().run(|| special_wide(&[0.6], &mut known));
+    let expected = [0.603_856_090_847_925_9, 0.396_143_909_152_074_1, 0.398_233_858_069_234_95];
+    assert_eq!(known, [expected]);
     crate::harness::near(
         special::kernel(),
         special,

@@ -1,6 +1,7 @@
 //! What is chosen when a function becomes a kernel: its generic arguments, the pointer width, the checks.
 
 use super::describe::{ConstValue, TypeDesc};
+use super::resolve::FunctionDef;
 use super::stencil::StencilConfig;
 use crate::ir::Checks;
 use perpetua_syntax::{Generic, Scalar};
@@ -43,6 +44,8 @@ pub enum GenericValue {
     Type(TypeDesc),
     /// The value of a const parameter: an integer or `bool`.
     Const(ConstValue),
+    /// The device function that a parameter with a bound such as `Fn(f32) -> f32` stands for. It has no generic parameters.
+    Function(FunctionDef),
 }
 
 impl GenericValue {
@@ -53,6 +56,11 @@ impl GenericValue {
     /// What the parameter takes, where `text` is something else or does not fit.
     pub fn parse(param: &Generic, text: &str) -> Result<GenericValue, String> {
         match param {
+            Generic::Type {
+                name, call: Some(_), ..
+            } => Err(format!(
+                "`{name}` takes a function, which only a program in Rust can name, found `{text}`"
+            )),
             Generic::Type { name, .. } => Scalar::from_name(text)
                 .map(|scalar| GenericValue::Type(TypeDesc::Scalar(scalar)))
                 .ok_or_else(|| {

@@ -182,6 +182,12 @@ impl FunctionDef {
     }
 }
 
+impl PartialEq for FunctionDef {
+    fn eq(&self, other: &FunctionDef) -> bool {
+        self.key() == other.key()
+    }
+}
+
 impl fmt::Debug for FunctionDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tree() {

@@ -91,3 +91,39 @@ impl<A: Copy, B: Copy> Pair<A, B> {
         Pair::new(b, a)
     }
 }
+
+/// Each element through the user's function.
+#[kernel]
+pub fn map<A: Copy, B: Copy, F: Fn(A) -> B>(each: F, x: &[A], y: &mut [B]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = each(x[i]);
+    }
+}
+
+/// What the first function leaves of the three elements from `from` on, combined by the second.
+#[device]
+fn kept<T: Copy>(x: &[T], from: usize, keeps: impl Fn(&T) -> bool, with: &impl Fn(T, T) -> T) -> T {
+    let mut all = x[from];
+    for v in &x[from..from + 3] {
+        if keeps(v) {
+            all = with(all, *v);
+        }
+    }
+    all
+}
+
+/// Hands the user's functions on to a device function and to closures.
+#[kernel]
+pub fn combine_kept<T, K, W>(keeps: K, with: W, x: &[T], y: &mut [T])
+where
+    T: Copy,
+    for<'a> K: Fn(&'a T) -> bool + Copy,
+    W: Fn(T, T) -> T,
+{
+    let i = global_id_x();
+    if i < y.len() {
+        let first = kept(x, i, keeps, &with);
+        y[i] = kept(x, i, |v| !keeps(v), &|a, b| with(with(a, b), first));
+    }
+}

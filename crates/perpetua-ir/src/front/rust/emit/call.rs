@@ -173,7 +173,7 @@ impl Emitter<'_> {
             Some(ty) => format!("{ty}_{}", tree.name),
             None => tree.name.clone(),
         };
-        let name = self.unique(&instance_name(&stem, &key.1));
+        let name = self.unique(&instance_name(self.program, &stem, &key.1));
         let id = self.scope_id();
         let outer_scope =
             std::mem::replace(&mut self.scope, Scope::new(id, f.clone(), Return::Function, None));

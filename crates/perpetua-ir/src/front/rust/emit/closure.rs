@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use super::value::{Binding, Val};
 use super::{Emitter, Result};
-use crate::front::rust::infer::tree::{ClosureBody, Expr};
+use crate::front::rust::infer::tree::{ClosureBody, Expr, ExprKind};
+use crate::front::rust::infer::ty::Ty;
 
 impl Emitter<'_> {
     /// A closure as a value.
@@ -22,6 +23,20 @@ impl Emitter<'_> {
             }
         }
         Ok(Val::Closure(body.clone(), self.scope.id))
+    }
+
+    /// What stands for the function that a kernel was given: no call reaches it.
+    pub(super) fn function_value(&self) -> Val {
+        let body = ClosureBody {
+            params: Vec::new(),
+            body: Expr {
+                line: 0,
+                ty: Ty::unit(),
+                kind: ExprKind::Tuple(Vec::new()),
+            },
+            moved: None,
+        };
+        Val::Closure(Rc::new(body), self.scope.id)
     }
 
     /// A closure's call.

@@ -49,13 +49,13 @@ pub(super) fn lower_noting(def: &FunctionDef, how: &Instantiation, noted: Option
             "mark it with `#[kernel]` to launch it",
         ));
     }
-    let generics = bind_generics(&loaded, &how.generics)?;
+    let generics = bind_generics(&program, &loaded, &how.generics)?;
     let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
     let mut name = tree.name.clone();
     if tree.kind == FunctionKind::Stencil && !how.stencil.name.is_empty() {
         name.clone_from(&how.stencil.name);
     }
-    let name = types::identifier(&instance_name(&name, &generics));
+    let name = types::identifier(&instance_name(&program, &name, &generics));
     let mut emitter = Emitter::new(&program, checked.clone(), &name);
     emitter.unchecked = how.checks == Checks::Off;
     emitter.noted = noted;

@@ -140,7 +140,7 @@ pub fn lower_device(def: &FunctionDef, how: &Instantiation) -> Result<Kernel> {
             "lower it as a kernel",
         ));
     }
-    let generics = bind_generics(&loaded, &how.generics)?;
+    let generics = bind_generics(&program, &loaded, &how.generics)?;
     let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
     let mut emitter = Emitter::new(&program, checked.clone(), &format!("{}_alone", tree.name));
     emitter.unchecked = how.checks == Checks::Off;
@@ -189,7 +189,7 @@ pub struct InferredLocal {
 pub fn inferred_locals(def: &FunctionDef, how: &Instantiation) -> Result<Vec<InferredLocal>> {
     let program = Program::new(how.pointer_width);
     let loaded = program.load(def)?;
-    let generics = bind_generics(&loaded, &how.generics)?;
+    let generics = bind_generics(&program, &loaded, &how.generics)?;
     let checked = Rc::new(infer::check(&program, &loaded, generics.clone())?);
     let mut emitter = Emitter::new(&program, checked.clone(), "types");
     emitter.active.push((def.key(), generics));
@@ -208,7 +208,7 @@ pub fn inferred_locals(def: &FunctionDef, how: &Instantiation) -> Result<Vec<Inf
 }
 
 /// The generic arguments that were chosen, checked against the parameters.
-fn bind_generics(loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic>> {
+fn bind_generics(program: &Program, loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic>> {
     let tree = &loaded.tree;
     if values.len() != tree.generics.len() {
         return Err(loaded.error(
@@ -227,8 +227,11 @@ fn bind_generics(loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic
         .zip(values)
         .map(|(param, value)| {
             let bound = match (param, value) {
-                (GenericParam::Type { .. }, GenericValue::Type(desc)) => {
+                (GenericParam::Type { call: None, .. }, GenericValue::Type(desc)) => {
                     Some(Generic::Type(Ty::from_desc(desc)))
+                }
+                (GenericParam::Type { call: Some(_), .. }, GenericValue::Function(def)) => {
+                    Some(Generic::Type(infer::function_type(program, def)?))
                 }
                 (GenericParam::Const { ty, .. }, GenericValue::Const(value)) => {
                     infer::const_generic(value, *ty)
@@ -237,12 +240,14 @@ fn bind_generics(loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic
             };
             bound.ok_or_else(|| {
                 let wanted = match param {
+                    GenericParam::Type { call: Some(_), .. } => "a device function".to_owned(),
                     GenericParam::Type { .. } => "a type".to_owned(),
                     GenericParam::Const { ty, .. } => format!("a constant of type `{}`", ty.name()),
                 };
                 let given = match value {
                     GenericValue::Type(desc) => format!("the type `{desc}`"),
                     GenericValue::Const(value) => format!("a constant of type `{}`", value.type_desc()),
+                    GenericValue::Function(def) => format!("the function {def:?}"),
                 };
                 loaded.error(
                     tree.line,
@@ -258,11 +263,11 @@ fn bind_generics(loaded: &Loaded, values: &[GenericValue]) -> Result<Vec<Generic
 }
 
 /// A function's name with its generic arguments.
-fn instance_name(name: &str, generics: &[Generic]) -> String {
+fn instance_name(program: &Program, name: &str, generics: &[Generic]) -> String {
     let mut out = name.to_owned();
     for generic in generics {
         let text = match generic {
-            Generic::Type(ty) => show(ty),
+            Generic::Type(ty) => program.given_name(ty).unwrap_or_else(|| show(ty)),
             Generic::Len(len) => match len {
                 infer::ty::Len::Known(n) => n.to_string(),
                 infer::ty::Len::Var(_) => "_".into(),
@@ -387,6 +392,8 @@ impl<'p> Emitter<'p> {
                     }))
                 }
             },
+            // Calls of it are calls of the function that the kernel was given; nothing is passed.
+            Ty::Closure(_) => self.function_value(),
             Ty::Tuple(_) => {
                 return Err(self.error(
                     line,

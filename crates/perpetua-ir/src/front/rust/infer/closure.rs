@@ -4,13 +4,14 @@
 use std::rc::Rc;
 
 use perpetua_syntax as syntax;
-use perpetua_syntax::{Generic as GenericParam, Type};
+use perpetua_syntax::{FunctionKind, Generic as GenericParam, Type};
 
 use super::pattern::Borrowed;
 use super::signature::convert_type;
 use super::tree::{Block, ClosureBody, Expr, ExprKind, Loaded, LocalId, TargetId};
-use super::ty::{ClosureTy, Generic, Kind, Ty};
-use super::{Checker, Result};
+use super::ty::{ClosureTy, Generic, Kind, Ty, Unifier};
+use super::{Checker, Program, Result};
+use crate::front::rust::resolve::FunctionDef;
 
 /// A closure whose body is being checked.
 pub(super) struct OpenClosure {
@@ -25,6 +26,30 @@ pub(super) struct OpenClosure {
 
 /// Parameters and result that a bound `Fn(A) -> B` gives.
 type Signature = (Vec<Ty>, Ty);
+
+/// The type of a closure that does what a device function does, which has no generic parameters.
+pub(crate) fn function_type(program: &Program, def: &FunctionDef) -> Result<Ty> {
+    let function = program.load(def)?;
+    let tree = &function.tree;
+    if tree.kind != FunctionKind::Device || !tree.generics.is_empty() {
+        return Err(function.error(
+            tree.line,
+            format!("`{}` stands in the place of a closure", tree.name),
+            "name a `#[device]` function without generic parameters",
+        ));
+    }
+    let mut types = Unifier::default();
+    let mut convert = |ty: &Type, line| convert_type(program, &function, &[], &mut types, ty, line);
+    let params = tree.params.iter().map(|param| convert(&param.ty, param.line));
+    let params = params.collect::<Result<_>>()?;
+    let ret = match &tree.ret {
+        Some(ret) => convert(ret, tree.line)?,
+        None => Ty::unit(),
+    };
+    let id = program.closure_id();
+    program.given.borrow_mut().insert(id, function.clone());
+    Ok(Ty::Closure(Rc::new(ClosureTy { id, params, ret })))
+}
 
 impl Checker<'_> {
     /// What the bound of a parameter's type says of a closure there, where the parameter takes one.
@@ -244,10 +269,19 @@ impl Checker<'_> {
             .zip(&closure.params)
             .map(|(arg, ty)| self.expr_as(arg, ty))
             .collect::<Result<_>>()?;
-        Ok(Expr {
-            line,
-            ty: closure.ret.clone(),
-            kind: ExprKind::CallClosure(Box::new(function), args),
-        })
+        Ok(self.called(function, &closure, args, line))
+    }
+
+    /// The call of a closure, or of the function that the kernel was given in its place.
+    pub(super) fn called(&mut self, function: Expr, closure: &ClosureTy, args: Vec<Expr>, line: u32) -> Expr {
+        let given = self.program.given.borrow().get(&closure.id).cloned();
+        let kind = match given {
+            Some(given) => {
+                self.calls.push((given.clone(), Vec::new(), line));
+                ExprKind::Call(given, Vec::new(), args)
+            }
+            None => ExprKind::CallClosure(Box::new(function), args),
+        };
+        self.make(line, closure.ret.clone(), kind)
     }
 }

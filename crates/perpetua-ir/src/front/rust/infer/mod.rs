@@ -46,6 +46,7 @@ use closure::OpenClosure;
 use tree::{Checked, Expr, ExprKind, Loaded, Local, LocalId, TargetId};
 use ty::{Generic, Kind, Len, Ty, Unifier};
 
+pub(crate) use closure::function_type;
 pub(crate) use consteval::{float_bits, table_op};
 #[cfg(feature = "transpile")]
 pub(crate) use scalar_consts::lookup as scalar_constant;
@@ -61,6 +62,8 @@ pub(crate) struct Program {
     pub(crate) width: u32,
     loaded: RefCell<HashMap<FunctionKey, Rc<Loaded>>>,
     closures: Cell<u32>,
+    /// The functions that kernels were given in the place of closures, by the numbers of those.
+    given: RefCell<HashMap<u32, Rc<Loaded>>>,
     /// Whether something was called that native code runs as the user wrote it: an operator of a user's type or on references, `clone`,
     /// `From`, `Default`. What rustc makes of its names need not be what its tree says.
     pub(crate) calls_host: Cell<bool>,
@@ -72,6 +75,7 @@ impl Program {
             width,
             loaded: RefCell::default(),
             closures: Cell::new(0),
+            given: RefCell::default(),
             calls_host: Cell::new(false),
         }
     }
@@ -79,6 +83,15 @@ impl Program {
     /// A number that no other closure has.
     fn closure_id(&self) -> u32 {
         self.closures.replace(self.closures.get() + 1)
+    }
+
+    /// The name of the function that a kernel was given for a closure of this type.
+    pub(crate) fn given_name(&self, ty: &Ty) -> Option<String> {
+        let Ty::Closure(closure) = ty else {
+            return None;
+        };
+        let given = self.given.borrow();
+        given.get(&closure.id).map(|given| given.tree.name.clone())
     }
 
     /// The function's tree and names.

@@ -385,7 +385,10 @@ impl Checker<'_> {
             ));
         };
         self.unify(line, &ret, &closure.ret.clone())?;
-        Ok(self.make(line, ret, ExprKind::CallClosure(Box::new(function), args)))
+        for (arg, ty) in args.iter().zip(&closure.params) {
+            self.unify(line, ty, &arg.ty)?;
+        }
+        Ok(self.called(function, &closure, args, line))
     }
 
     /// `cond.then(|| value)`, `cond.then_some(value)`.
