@@ -31,8 +31,8 @@ pub fn leaves(desc: &TypeDesc) -> Vec<Leaf> {
                 (0..*len).for_each(|i| walk(element, offset + i * size, out));
             }
             TypeDesc::Struct(s) => s.fields.iter().for_each(|f| walk(&f.ty, offset + f.offset, out)),
-            // Tuples have no layout in memory and are no `GpuType`s.
-            TypeDesc::Tuple(_) => {}
+            // These have no layout in memory and are no `GpuType`s.
+            TypeDesc::Tuple(_) | TypeDesc::Option(_) | TypeDesc::Result(_) => {}
         }
     }
     fn leaf(name: &str, offset: usize) -> Option<Leaf> {

@@ -65,7 +65,11 @@ pub(crate) fn closure(
     let (items, quiet) = (items_of(body), crate::output::quiet());
     let asserts = read.paths.iter().find(|path| path.is_ident(DEBUG_ASSERTIONS));
     let asserts = asserts.map(|name| quote!(const #name: bool = ::core::cfg!(debug_assertions);));
-    quote!(|#r: &mut #facade::Resolver| { #asserts #(#quiet #items)* #own #(#entries)* })
+    let lengths = read
+        .lengths
+        .iter()
+        .map(|(name, len)| quote!(const #name: usize = #len;));
+    quote!(|#r: &mut #facade::Resolver| { #asserts #(#quiet #items)* #(#lengths)* #own #(#entries)* })
 }
 
 /// The constant beside each free function that says whether it has a native body, which depends on those that it calls. Its name

@@ -214,6 +214,8 @@ pub(super) fn layout_of(ty: &TypeDesc) -> String {
                 variants.collect::<Vec<_>>().join(", ")
             )
         }
+        // No message and no state holds it.
+        TypeDesc::Option(_) | TypeDesc::Result(_) => ty.to_string(),
         TypeDesc::Tuple(elements) => {
             let elements: Vec<String> = elements.iter().map(layout_of).collect();
             format!("({})", elements.join(", "))

@@ -140,6 +140,18 @@ impl Content {
                 self.field(&parts.0);
                 self.field(&parts.1);
             }
+            FieldType::Tuple(parts) => {
+                self.text(format_args!("tuple {}", parts.len()));
+                parts.iter().for_each(|part| self.field(part));
+            }
+            FieldType::Option(some) => {
+                self.text(format_args!("option"));
+                self.field(some);
+            }
+            FieldType::Result(both) => {
+                self.text(format_args!("result"));
+                both.iter().for_each(|part| self.field(part));
+            }
             FieldType::Instance(of, args) => {
                 self.generic_struct(of);
                 args.iter().for_each(|arg| self.field(arg));
@@ -175,6 +187,14 @@ impl Content {
                 self.text(format_args!("tuple {}", elements.len()));
                 elements.iter().for_each(|element| self.ty(element));
             }
+            TypeDesc::Option(some) => {
+                self.text(format_args!("option"));
+                self.ty(some);
+            }
+            TypeDesc::Result(both) => {
+                self.text(format_args!("result"));
+                both.iter().for_each(|part| self.ty(part));
+            }
         }
     }
 
@@ -193,6 +213,10 @@ impl Content {
             ConstValue::Tuple(values) => {
                 self.text(format_args!("tuple {}", values.len()));
                 values.iter().for_each(|value| self.constant(value));
+            }
+            ConstValue::Standard(ty, parts) => {
+                self.ty(ty);
+                parts.iter().for_each(|part| self.constant(part));
             }
             ConstValue::Struct(s, fields) => {
                 self.ty(&TypeDesc::Struct(s.clone()));

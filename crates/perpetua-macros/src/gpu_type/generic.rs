@@ -147,7 +147,21 @@ pub(super) fn field_type(ty: &syn::Type, params: &[&syn::Ident], facade: &TokenS
             let (element, len) = (again(&array.elem), constant(&array.len));
             quote!(#facade::FieldType::Array(::std::boxed::Box::new((#element, #len))))
         }
+        syn::Type::Tuple(tuple) if mentions(ty, params) => {
+            let parts = tuple.elems.iter().map(again);
+            quote!(#facade::FieldType::Tuple(::std::vec![#(#parts),*]))
+        }
         syn::Type::Path(path) if mentions(ty, params) => {
+            let standard = standard(path).map(|(name, args)| {
+                let args = args.into_iter().map(again);
+                match name {
+                    "Option" => quote!(#facade::FieldType::Option(::std::boxed::Box::new(#(#args)*))),
+                    _ => quote!(#facade::FieldType::Result(::std::boxed::Box::new([#(#args),*]))),
+                }
+            });
+            if let Some(standard) = standard {
+                return standard;
+            }
             let plain = Plain::of(&path.path);
             let whole = plain.whole(None);
             let named = plain.is_named(&whole, facade);
@@ -166,6 +180,24 @@ pub(super) fn field_type(ty: &syn::Type, params: &[&syn::Ident], facade: &TokenS
             }}
         }
         ty => quote_spanned!(span=> #facade::FieldType::Known(<#ty as #facade::GpuValue>::value_type())),
+    }
+}
+
+/// The arguments of `Option<T>` or `Result<T, E>`, which kernels know by name.
+fn standard(path: &syn::TypePath) -> Option<(&'static str, Vec<&syn::Type>)> {
+    let last = path.path.segments.last()?;
+    let syn::PathArguments::AngleBracketed(args) = &last.arguments else {
+        return None;
+    };
+    let args = args.args.iter().map(|arg| match arg {
+        syn::GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    let args: Vec<&syn::Type> = args.collect::<Option<_>>()?;
+    match (last.ident.to_string().as_str(), args.len()) {
+        ("Option", 1) => Some(("Option", args)),
+        ("Result", 2) => Some(("Result", args)),
+        _ => None,
     }
 }
 

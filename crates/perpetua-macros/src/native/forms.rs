@@ -23,7 +23,7 @@ impl<'ast> Visit<'ast> for Found {
             | syn::Pat::Slice(_)
             | syn::Pat::Reference(_)
             | syn::Pat::Rest(_) => true,
-            syn::Pat::Ident(ident) => ident.subpat.is_some(),
+            syn::Pat::Ident(ident) => ident.subpat.is_some() || ident.by_ref.is_some(),
             _ => false,
         };
         syn::visit::visit_pat(self, pat);

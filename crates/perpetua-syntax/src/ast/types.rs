@@ -135,6 +135,9 @@ pub enum Type {
     GridPos,
 }
 
+/// How the names of lengths begin that call functions. rustc computes them; whoever resolves a function's names knows their values.
+pub const COMPUTED_LENGTH: &str = "__PERPETUA_LENGTH_";
+
 /// A member of a type: `T::name`, `<T as Trait>::name`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeMember {

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::reader::{Reader, line_of};
-use crate::ast::{Block, Expr, Stmt, StmtKind};
+use crate::ast::{Block, Expr, Stmt, StmtKind, Type};
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -77,13 +77,31 @@ impl Reader {
             let line = line_of(local.let_token.span);
             return self.read_let_else(pattern, ty, &init.expr, otherwise, line);
         }
-        let init = local.init.as_ref().map(|init| self.read_expr(&init.expr));
+        let met = local
+            .init
+            .as_ref()
+            .map(|init| self.read_met(&init.expr, &[pattern]));
+        let (init, by_ref) = met.map_or((None, None), |(init, by_ref)| (Some(init), by_ref));
+        let ty = behind(by_ref, ty);
         // After the value: `let x = x + 1` means the older x.
+        self.by_ref = by_ref.is_some();
         let pattern = self.read_let_pattern(pattern);
+        self.by_ref = false;
         Stmt {
             line: line_of(local.let_token.span),
             kind: StmtKind::Let { pattern, ty, init },
         }
+    }
+}
+
+/// The type of what a pattern meets, where names of it have `ref`.
+pub(super) fn behind(by_ref: Option<bool>, ty: Option<Type>) -> Option<Type> {
+    match (by_ref, ty) {
+        (Some(mutable), Some(ty)) => Some(Type::Ref {
+            mutable,
+            target: Box::new(ty),
+        }),
+        (_, ty) => ty,
     }
 }
 

@@ -84,12 +84,14 @@ impl Reader {
     }
 
     fn read_match(&mut self, expr: &syn::ExprMatch) -> ExprKind {
-        let scrutinee = Box::new(self.read_expr(&expr.expr));
+        let patterns: Vec<&syn::Pat> = expr.arms.iter().map(|arm| &arm.pat).collect();
+        let (scrutinee, by_ref) = self.read_met(&expr.expr, &patterns);
+        let scrutinee = Box::new(scrutinee);
         let mut arms = Vec::with_capacity(expr.arms.len());
         for arm in &expr.arms {
             arms.push(self.scoped(|reader| Arm {
                 line: line_of(arm.pat.span()),
-                pattern: reader.read_pattern(&arm.pat),
+                pattern: reader.read_pattern(&arm.pat, by_ref),
                 guard: arm.guard.as_ref().map(|(_, guard)| reader.read_expr(guard)),
                 body: reader.read_expr(&arm.body),
             }));

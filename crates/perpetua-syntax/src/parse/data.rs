@@ -225,6 +225,8 @@ fn has_data(data: &syn::DataEnum) -> bool {
 fn is_value(ty: &Type) -> bool {
     match ty {
         Type::Tuple(parts) => parts.iter().all(is_value),
+        Type::Option(some) => is_value(some),
+        Type::Result(both) => is_value(&both.0) && is_value(&both.1),
         Type::Array { element, .. } => is_value(element),
         ty => has_layout(ty),
     }

@@ -50,7 +50,7 @@ impl Reader {
             ),
             syn::Expr::Repeat(repeat) => {
                 let value = Box::new(self.read_expr(&repeat.expr));
-                let len = Box::new(self.read_expr(&repeat.len));
+                let len = Box::new(self.read_length(&repeat.len));
                 (repeat.bracket_token.span.open(), ExprKind::Repeat { value, len })
             }
             syn::Expr::Struct(literal) => (literal.path.span(), self.read_struct_literal(literal)),

@@ -44,15 +44,18 @@ pub struct Read<T> {
     /// The tokens of each entry of the tree's `paths`, by index, with the span of the first use: what a macro
     /// writes into the code that resolves it.
     pub paths: Vec<syn::Path>,
+    /// Lengths of arrays that rustc computes, each a `usize`, and the names that the tree has for them.
+    pub lengths: Vec<(syn::Ident, syn::Expr)>,
 }
 
 // Not derived: syn's types have Debug only with a feature that costs every user's build time.
 impl<T: fmt::Debug> fmt::Debug for Read<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Read { tree, paths } = self;
+        let Read { tree, paths, lengths } = self;
         f.debug_struct("Read")
             .field("tree", tree)
             .field("paths", &paths.len())
+            .field("lengths", &lengths.len())
             .finish()
     }
 }

@@ -4,9 +4,23 @@ use super::Refusal;
 use super::expr::peel;
 use super::path::{starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
-use crate::ast::{PathUsage, Pattern, PatternConst, PatternKind, Scalar, Variant};
+use crate::ast::{Expr, ExprKind, PathUsage, Pattern, PatternConst, PatternKind, Scalar, UnaryOp, Variant};
 use crate::nesting::Level;
 use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+/// Whether patterns have a name with `ref`, and whether one of those has `ref mut`.
+#[derive(Default)]
+struct Refs(Option<bool>);
+
+impl Visit<'_> for Refs {
+    fn visit_pat_ident(&mut self, ident: &syn::PatIdent) {
+        if ident.by_ref.is_some() {
+            self.0 = Some(self.0 == Some(true) || ident.mutability.is_some());
+        }
+        syn::visit::visit_pat_ident(self, ident);
+    }
+}
 
 /// A pattern that matches everything and binds nothing.
 fn wild(pat: &syn::Pat) -> Pattern {
@@ -17,14 +31,32 @@ fn wild(pat: &syn::Pat) -> Pattern {
 }
 
 impl Reader {
-    /// A pattern of a `match`.
-    pub(super) fn read_pattern(&mut self, pat: &syn::Pat) -> Pattern {
-        self.read_any_pattern(pat, true)
+    /// A pattern that need not match. `by_ref`: how its value was read.
+    pub(super) fn read_pattern(&mut self, pat: &syn::Pat, by_ref: Option<bool>) -> Pattern {
+        self.by_ref = by_ref.is_some();
+        let pattern = self.read_any_pattern(pat, true);
+        self.by_ref = false;
+        pattern
     }
 
-    /// A pattern of a `let`, which always matches.
+    /// A pattern that always matches.
     pub(super) fn read_let_pattern(&mut self, pat: &syn::Pat) -> Pattern {
         self.read_any_pattern(pat, false)
+    }
+
+    /// What patterns meet. Where one of their names has `ref`, they meet a reference, and names without `ref` copy what is behind it:
+    /// whether that is `&mut` is the second.
+    pub(super) fn read_met(&mut self, value: &syn::Expr, pats: &[&syn::Pat]) -> (Expr, Option<bool>) {
+        let mut refs = Refs::default();
+        pats.iter().for_each(|pat| refs.visit_pat(pat));
+        let read = self.read_expr(value);
+        let Some(mutable) = refs.0 else {
+            return (read, None);
+        };
+        let op = if mutable { UnaryOp::RefMut } else { UnaryOp::Ref };
+        let operand = Box::new(read);
+        let kind = ExprKind::Unary { op, operand };
+        (Expr::new(line_of(value.span()), kind), refs.0)
     }
 
     /// A pattern; `may_fail`: whether it need not match.
@@ -117,9 +149,12 @@ impl Reader {
                 end: range.end.as_ref().and_then(|end| self.read_pattern_const(end)),
                 inclusive: matches!(range.limits, syn::RangeLimits::Closed(_)),
             },
-            syn::Pat::Or(or) => {
-                PatternKind::Or(or.cases.iter().map(|case| self.read_pattern(case)).collect())
-            }
+            syn::Pat::Or(or) => PatternKind::Or(
+                or.cases
+                    .iter()
+                    .map(|case| self.read_any_pattern(case, true))
+                    .collect(),
+            ),
             other => {
                 let refusal = match may_fail {
                     true => Refusal::OtherPattern,
@@ -166,22 +201,34 @@ impl Reader {
     }
 
     fn read_binding(&mut self, ident: &syn::PatIdent, may_fail: bool) -> PatternKind {
-        if let Some(token) = &ident.by_ref {
+        if let Some(token) = &ident.by_ref
+            && (!self.by_ref || ident.subpat.is_some())
+        {
             self.refuse(token, Refusal::RefBinding);
         }
-        let (name, mutable) = (name_of(&ident.ident), ident.mutability.is_some());
+        let name = name_of(&ident.ident);
+        // `ref mut` says that what is behind changes.
+        let mutable = ident.mutability.is_some() && ident.by_ref.is_none();
+        let met_by_ref = std::mem::replace(&mut self.by_ref, false);
+        let copies = met_by_ref && ident.by_ref.is_none();
         if mutable {
             self.declare_mutable(&name);
         }
         self.declare(&name);
-        match &ident.subpat {
+        let kind = match &ident.subpat {
             None => PatternKind::Binding { name, mutable },
             Some((_, pattern)) => PatternKind::At {
                 name,
                 mutable,
                 pattern: Box::new(self.read_any_pattern(pattern, may_fail)),
             },
+        };
+        self.by_ref = met_by_ref;
+        if !copies {
+            return kind;
         }
+        let line = line_of(ident.span());
+        PatternKind::Ref(Box::new(Pattern { line, kind }))
     }
 
     fn read_pattern_path(&mut self, path: &syn::Path) -> PatternConst {

@@ -2,13 +2,14 @@
 
 use super::chain::Bound;
 use super::{Read, Refusal};
-use crate::ast::{Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
+use crate::ast::{COMPUTED_LENGTH, Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
 use crate::standard::operator_functions;
 use proc_macro2::Span;
 use quote::ToTokens;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 
 /// What bounds a type parameter.
 #[derive(Default)]
@@ -39,6 +40,7 @@ pub(super) struct Reader {
     pub(super) method: Option<String>,
     paths: Vec<PathRef>,
     path_tokens: Vec<syn::Path>,
+    lengths: Vec<(syn::Ident, syn::Expr)>,
     path_ids: HashMap<(PathUsage, String), PathId>,
     /// The iterators in scope, each with its place among the locals.
     iterators: Vec<(usize, Bound)>,
@@ -50,6 +52,8 @@ pub(super) struct Reader {
     outer_labels: Vec<(String, String)>,
     /// Names of locals that were declared `mut`, wherever.
     mutables: HashSet<String>,
+    /// Whether the pattern that is read has a name with `ref`.
+    pub(super) by_ref: bool,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }
@@ -91,8 +95,35 @@ impl Reader {
             None => Ok(Read {
                 tree: tree(self.paths),
                 paths: self.path_tokens,
+                lengths: self.lengths,
             }),
         }
+    }
+
+    /// The length of an array. What calls a function is left to rustc, under a name of its own.
+    pub(super) fn read_length(&mut self, len: &syn::Expr) -> Expr {
+        #[derive(Default)]
+        struct Calls(bool);
+        impl syn::visit::Visit<'_> for Calls {
+            fn visit_expr_call(&mut self, _: &syn::ExprCall) {
+                self.0 = true;
+            }
+        }
+        let mut calls = Calls::default();
+        syn::visit::visit_expr(&mut calls, len);
+        if !calls.0 {
+            return self.read_expr(len);
+        }
+        let name = format!("{COMPUTED_LENGTH}{}", self.lengths.len());
+        let name = syn::Ident::new(&name, len.span());
+        self.lengths.push((name.clone(), len.clone()));
+        let path = syn::ExprPath {
+            attrs: Vec::new(),
+            qself: None,
+            path: name.into(),
+        };
+        let value = self.read_path_value(&path);
+        Expr::new(line_of(len.span()), value)
     }
 
     /// The names of the locals in scope.

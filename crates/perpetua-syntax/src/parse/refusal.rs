@@ -113,7 +113,7 @@ refusals! {
     LetPattern: "this pattern in `let`" => "use names, `_`, tuples, arrays and structs";
     ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
     LetExpr: "`let` as a condition here" => "use it in `if` or `while`, behind `&&` at most";
-    RefBinding: "a `ref` binding" => "bind the value, or take `&place` after it";
+    RefBinding: "a `ref` binding here" => "bind the value, or take `&place` after it";
     StringPattern: "a string or `char` in a pattern" => "match on bytes or numbers";
     OtherPattern: "this pattern" => "use numbers, ranges, constants, names, `_`, tuples and `|`";
 

@@ -2,6 +2,7 @@
 //! has the longer form, so that nothing behind the reader knows them.
 
 use super::Refusal;
+use super::block::behind;
 use super::expr::peel;
 use super::reader::{Reader, line_of, name_of, stand_in};
 use crate::ast::{Arm, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type};
@@ -75,10 +76,11 @@ impl Reader {
         parts_of(&cond.cond, &mut parts);
         let otherwise = cond.else_branch.as_ref().map(|(_, branch)| branch);
         if let [Part::Let(only)] = parts[..] {
-            let scrutinee = Box::new(self.read_expr(&only.expr));
+            let (scrutinee, by_ref) = self.read_met(&only.expr, &[&*only.pat]);
+            let scrutinee = Box::new(scrutinee);
             let first = self.scoped(|reader| Arm {
                 line: line_of(only.pat.span()),
-                pattern: reader.read_pattern(&only.pat),
+                pattern: reader.read_pattern(&only.pat, by_ref),
                 guard: None,
                 body: reader.read_body(&cond.then_branch),
             });
@@ -147,9 +149,10 @@ impl Reader {
                 )
             }
             Part::Let(cond) => {
-                let scrutinee = Box::new(self.read_expr(&cond.expr));
+                let (scrutinee, by_ref) = self.read_met(&cond.expr, &[&*cond.pat]);
+                let scrutinee = Box::new(scrutinee);
                 let first = self.scoped(|reader| {
-                    let pattern = reader.read_pattern(&cond.pat);
+                    let pattern = reader.read_pattern(&cond.pat, by_ref);
                     let inner = reader.read_parts(rest, line, then);
                     let block = block(line, vec![statement(inner)], None);
                     Arm {
@@ -179,10 +182,11 @@ impl Reader {
         otherwise: &syn::Expr,
         line: Line,
     ) -> Stmt {
-        let scrutinee = self.read_expr(init);
+        let (scrutinee, by_ref) = self.read_met(init, &[pat]);
+        let ty = behind(by_ref, ty);
         let otherwise = self.read_expr(otherwise);
         // Behind what stands before it: the names are those of the block.
-        let pattern = self.read_pattern(pat);
+        let pattern = self.read_pattern(pat, by_ref);
         let names = pattern.names();
         let parts = names.iter().map(|(name, _)| local(name, line)).collect();
         let value = expr(line, ExprKind::Tuple(parts));
@@ -256,10 +260,11 @@ impl Reader {
             }
         };
         let line = line_of(mac.path.span());
-        let scrutinee = Box::new(self.read_expr(&scrutinee));
+        let (scrutinee, by_ref) = self.read_met(&scrutinee, &[&pattern]);
+        let scrutinee = Box::new(scrutinee);
         let first = self.scoped(|reader| Arm {
             line,
-            pattern: reader.read_pattern(&pattern),
+            pattern: reader.read_pattern(&pattern, by_ref),
             guard: guard.as_ref().map(|guard| reader.read_expr(guard)),
             body: expr(line, ExprKind::Bool(true)),
         });

@@ -51,7 +51,7 @@ impl Reader {
             ),
             syn::Type::Array(array) => Type::Array {
                 element: Box::new(self.read_type(&array.elem)),
-                len: Box::new(self.read_expr(&array.len)),
+                len: Box::new(self.read_length(&array.len)),
             },
             syn::Type::Reference(reference) => Type::Ref {
                 mutable: reference.mutability.is_some(),

@@ -106,8 +106,8 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     // Patterns.
     ("match p { §Some(v, w) => v, _ => 1 }", &[(R::OtherPattern, "")]),
     ("let P(a, .., §..) = p;", &[(R::RestPattern, "")]),
-    ("match n { §ref v => v }", &[(R::RefBinding, "")]),
-    ("let §ref v = n;", &[(R::RefBinding, "")]),
+    ("match n { §ref v @ 1 => v, _ => 2 }", &[(R::RefBinding, "")]),
+    ("let f = |§ref v: u32| 1;", &[(R::RefBinding, "")]),
     (
         "match (1, 2, 3) { (.., 1, §..) => {} _ => {} } let [a, .., §..] = x;",
         &[(R::RestPattern, ""), (R::RestPattern, "")],

@@ -191,7 +191,7 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         ],
     ),
     (
-        "enum E { A, B(§Option<f32>, (f32, [u8; 2])), C { x: §&'static f32 } }",
+        "enum E { A, B(§Option<&'static f32>, Option<f32>, (f32, [u8; 2])), C { x: §&'static f32 } }",
         Device,
         &[(R::FieldType, ""), (R::FieldType, "")],
     ),

@@ -37,6 +37,7 @@ fn picked(x: &[u32], y: &mut [u32]) {
     sum += (i..i + 5).nth(3).unwrap_or(0) as u32 + (0..i).step_by(3).nth(1).unwrap_or(11) as u32;
     sum += [1, sum, 3].into_iter().nth(i % 5).unwrap_or(10);
     sum += part.iter().find_map(|v| v.checked_sub(60)).unwrap_or(12);
+    sum += part.iter().max().map_or(5, |v| *v * 3) + part.iter().skip(1).min().copied().unwrap_or(7);
     sum += part.iter().min_by_key(|v| v.abs_diff(50)).copied().unwrap_or(13);
     sum += part.iter().copied().max_by_key(|v| (v % 4, *v)).unwrap_or(14);
     if let Some((first, rest)) = part.split_first() {

@@ -174,3 +174,55 @@ fn patterns_of_floats_and_rows() {
     x[9] = -0.0;
     check(further::kernel(), further, &x, &[0.0f32; 64]);
 }
+
+#[device]
+fn grow(by: &mut f32, most: &f32) -> f32 {
+    *by = (*by + 1.0).min(*most);
+    *by
+}
+
+#[kernel]
+fn references(x: &[[f32; 2]], y: &mut [[f32; 6]]) {
+    let i = global_id_x();
+    let mut pair = (x[i], x[i + 1]);
+    let ref first = pair.0;
+    let seen = first[1] + x[i][0];
+    let (ref mut low, [high, _]) = pair;
+    low[0] += high;
+    let mut shape = if seen > 0.0 { Some(pair.0[0]) } else { None };
+    match shape {
+        Some(ref mut v) if *v > 4.0 => *v -= 4.0,
+        Some(ref v) => y[i][0] = *v,
+        None => y[i][0] = -1.0,
+    }
+    let [ref mut a, b, ref mut c] = [pair.0[1], 3.0, seen];
+    let grown = grow(a, &b);
+    *c *= 2.0;
+    let Some(ref kept): Option<f32> = shape else {
+        y[i][5] = grown;
+        return;
+    };
+    if let Some(ref v) = shape
+        && *v > seen
+    {
+        y[i][1] = *v;
+    }
+    while let [ref mut left, right] = y[i][2..4]
+        && *left < right + 2.0
+    {
+        *left += 1.0;
+    }
+    y[i][4] = *kept + *c + grown + matches!(pair, (ref p, [q, _]) if p[0] > q) as u32 as f32;
+    y[i][5] = pair.0[0];
+}
+
+#[test]
+fn names_refer() {
+    let x: Vec<[f32; 2]> = floats(130).chunks(2).map(|two| [two[0], two[1]]).collect();
+    check(
+        references::kernel(),
+        references,
+        &x,
+        &[[0.5, 0.25, -0.5, 1.5, 2.0, 3.0]; 64],
+    );
+}

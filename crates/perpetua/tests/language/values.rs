@@ -2,7 +2,7 @@
 
 use perpetua::prelude::*;
 
-use crate::harness::check;
+use crate::harness::{check, floats};
 
 const SIZE: usize = 96;
 
@@ -228,4 +228,35 @@ fn flattened(x: &[u32], y: &mut [u32]) {
 #[test]
 fn items_of_items() {
     run(flattened::kernel(), flattened);
+}
+
+const fn tiles(n: usize) -> usize {
+    (n + 2) / 3
+}
+
+/// The lengths of its arrays are computed by functions, which only rustc does.
+#[device]
+fn spread(x: [f32; tiles(7)]) -> [f32; tiles(7) + 1] {
+    let mut all = [0.5; tiles(7) + 1];
+    for (to, from) in all.iter_mut().zip(x) {
+        *to += from;
+    }
+    all
+}
+
+#[kernel]
+fn lengths(x: &[f32], y: &mut [[f32; tiles(10)]]) {
+    const fn twice(n: usize) -> usize {
+        n * 2
+    }
+    let i = global_id_x();
+    let kept: [f32; usize::next_power_of_two(3)] = [x[i]; twice(tiles(5))];
+    let shared = [[kept[1]; tiles(7)]; const { tiles(1) }];
+    y[i] = spread(shared[0]);
+    y[i][3] += kept.len() as f32 + kept[3];
+}
+
+#[test]
+fn functions_compute_lengths() {
+    check(lengths::kernel(), lengths, &floats(64), &[[0.0; 4]; 64]);
 }

@@ -284,3 +284,89 @@ fn trees(x: &[f32], y: &mut [f32]) {
 fn enums_with_data_are_generic() {
     check(trees::kernel(), trees, &floats(64), &[0.0f32; 64]);
 }
+
+/// What variants hold may itself be missing.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+enum Answer<T> {
+    Nothing,
+    Perhaps(Option<T>, u32),
+    Tried {
+        result: Result<T, u32>,
+        both: Option<(T, [u8; 2])>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, GpuType)]
+enum Plain {
+    Some(Option<f32>),
+    Either(Result<[f32; 2], Option<bool>>),
+}
+
+const FIRST: Plain = Plain::Some(Some(1.5));
+const SECOND: Plain = Plain::Either(Err(Some(true)));
+const LIMIT: Option<f32> = Some(3.0);
+const NO_LIMIT: Result<u32, f32> = Err(-1.0);
+
+#[device]
+impl<T: Copy> Answer<T> {
+    const WORDS: usize = 4;
+
+    fn of(i: usize, value: T) -> Self {
+        match i % 4 {
+            0 => Answer::Nothing,
+            1 => Answer::Perhaps(None, 7),
+            2 => Answer::Perhaps(Some(value), i as u32),
+            _ => Answer::Tried {
+                result: if i % 8 == 3 { Ok(value) } else { Err(i as u32) },
+                both: Some((value, [i as u8, 2])),
+            },
+        }
+    }
+
+    fn value(&self) -> Option<T> {
+        match *self {
+            Self::Nothing => None,
+            Self::Perhaps(held, _) => held,
+            Self::Tried {
+                result: Ok(value), ..
+            } => Some(value),
+            Self::Tried { both, .. } => both.map(|(value, _)| value),
+        }
+    }
+}
+
+#[kernel]
+fn answers(x: &[f32], y: &mut [[f32; 4]]) {
+    let i = global_id_x();
+    let mut answer = Answer::of(i, x[i]);
+    let first = answer.value().unwrap_or(-20.0);
+    if let Answer::Perhaps(held, count) = &mut answer {
+        *held = held.map(|v| v + 1.0).or(LIMIT);
+        *count += 1;
+    }
+    let count = match answer {
+        Answer::Perhaps(_, count) => count as f32,
+        Answer::Tried {
+            result: Err(code), ..
+        } => code as f32,
+        _ => Answer::<f32>::WORDS as f32,
+    };
+    let plain = if i % 2 == 0 { FIRST } else { SECOND };
+    let shown = match plain {
+        Plain::Some(held) => held.map_or(0.0, |v| v * 2.0),
+        Plain::Either(Err(Some(known))) => known as u32 as f32 + NO_LIMIT.unwrap_or(9) as f32,
+        Plain::Either(_) => -1.0,
+    };
+    let same = answer == Answer::of(i, x[i]) || plain == Plain::Some(Some(1.5));
+    y[i] = [
+        first,
+        count,
+        shown,
+        answer.value().unwrap_or(0.5) + same as u32 as f32,
+    ];
+}
+
+#[test]
+fn variants_hold_options() {
+    check(answers::kernel(), answers, &floats(64), &[[0.0f32; 4]; 64]);
+}

@@ -38,6 +38,10 @@ pub enum TypeDesc {
     Enum(Arc<EnumDesc>),
     /// A tuple; of constants and of fields of an enum, for it has no layout in memory.
     Tuple(Vec<TypeDesc>),
+    /// An `Option`; as a tuple of constants and fields of an enum.
+    Option(Arc<TypeDesc>),
+    /// A `Result`; as a tuple of constants and fields of an enum.
+    Result(Arc<[TypeDesc; 2]>),
 }
 
 /// The description of a struct, or of an enum with data. Equality is that of the keys.
@@ -151,10 +155,30 @@ impl TypeDesc {
                 ConstValue::Array((**element).clone(), vec![element.zero(); *len])
             }
             TypeDesc::Tuple(parts) => ConstValue::Tuple(parts.iter().map(TypeDesc::zero).collect()),
+            TypeDesc::Option(_) | TypeDesc::Result(_) => self.of_standard(false, &[]),
             TypeDesc::Struct(s) => {
                 ConstValue::Struct(s.clone(), s.fields.iter().map(|field| field.ty.zero()).collect())
             }
         }
+    }
+
+    /// A value of an `Option` or a `Result` of this description: whether it is `Some` or `Ok`, and what it holds.
+    pub(crate) fn of_standard(&self, good: bool, held: &[ConstValue]) -> ConstValue {
+        let tag = ConstValue::Scalar(Scalar::Bool, good.into());
+        let held = held.first().cloned();
+        let parts = match self {
+            TypeDesc::Option(some) => vec![held.unwrap_or_else(|| some.zero())],
+            TypeDesc::Result(both) => {
+                let [ok, err] = &**both;
+                match (good, held) {
+                    (true, Some(held)) => vec![held, err.zero()],
+                    (false, Some(held)) => vec![ok.zero(), held],
+                    (_, None) => vec![ok.zero(), err.zero()],
+                }
+            }
+            _ => Vec::new(),
+        };
+        ConstValue::Standard(self.clone(), std::iter::once(tag).chain(parts).collect())
     }
 
     /// The description of the enum `T`, stored as `repr`. For `derive(GpuType)`.
@@ -188,6 +212,7 @@ impl TypeDesc {
             TypeDesc::Struct(s) => s.fields.iter().all(|f| f.ty.any_bits()),
             TypeDesc::Enum(_) => false,
             TypeDesc::Tuple(elements) => elements.iter().all(TypeDesc::any_bits),
+            TypeDesc::Option(_) | TypeDesc::Result(_) => false,
         }
     }
 
@@ -256,7 +281,7 @@ impl TypeDesc {
                 .fields
                 .iter()
                 .try_for_each(|f| f.ty.check_at(bytes, at + f.offset)),
-            TypeDesc::Array(..) | TypeDesc::Tuple(_) => Ok(()),
+            TypeDesc::Array(..) | TypeDesc::Tuple(_) | TypeDesc::Option(_) | TypeDesc::Result(_) => Ok(()),
         }
     }
 
@@ -294,11 +319,15 @@ impl TypeDesc {
                     }
                 }
             }
-            TypeDesc::Scalar(_) | TypeDesc::Enum(_) | TypeDesc::Tuple(_) => {}
+            TypeDesc::Scalar(_)
+            | TypeDesc::Enum(_)
+            | TypeDesc::Tuple(_)
+            | TypeDesc::Option(_)
+            | TypeDesc::Result(_) => {}
         }
     }
 
-    /// Size and alignment in the host's memory, in bytes; `None` for tuples and enums with data, which have no fixed layout.
+    /// Size and alignment in the host's memory, in bytes; `None` for tuples and what has variants with data, which have no fixed layout.
     pub fn host_layout(&self) -> Option<(usize, usize)> {
         match self {
             TypeDesc::Scalar(s) => Some((host_size(*s), host_size(*s))),
@@ -308,7 +337,7 @@ impl TypeDesc {
             }
             TypeDesc::Struct(s) => s.variants.is_empty().then_some((s.size, s.align)),
             TypeDesc::Enum(e) => Some((host_size(e.repr), host_size(e.repr))),
-            TypeDesc::Tuple(_) => None,
+            TypeDesc::Tuple(_) | TypeDesc::Option(_) | TypeDesc::Result(_) => None,
         }
     }
 }
@@ -331,6 +360,8 @@ impl fmt::Display for TypeDesc {
             TypeDesc::Array(element, len) => write!(f, "[{element}; {len}]"),
             TypeDesc::Struct(s) => f.write_str(&s.name),
             TypeDesc::Enum(e) => f.write_str(&e.name),
+            TypeDesc::Option(some) => write!(f, "Option<{some}>"),
+            TypeDesc::Result(both) => write!(f, "Result<{}, {}>", both[0], both[1]),
             TypeDesc::Tuple(elements) => {
                 f.write_str("(")?;
                 for (i, e) in elements.iter().enumerate() {
@@ -395,6 +426,8 @@ pub enum ConstValue {
     Tuple(Vec<ConstValue>),
     /// A struct, or an enum with data: its fields in order.
     Struct(Arc<StructDesc>, Vec<ConstValue>),
+    /// An `Option` or a `Result`: whether it is `Some` or `Ok`, and what each variant holds.
+    Standard(TypeDesc, Vec<ConstValue>),
 }
 
 impl ConstValue {
@@ -406,6 +439,7 @@ impl ConstValue {
             ConstValue::Array(element, values) => TypeDesc::Array(Arc::new(element.clone()), values.len()),
             ConstValue::Tuple(values) => TypeDesc::Tuple(values.iter().map(ConstValue::type_desc).collect()),
             ConstValue::Struct(s, _) => TypeDesc::Struct(s.clone()),
+            ConstValue::Standard(ty, _) => ty.clone(),
         }
     }
 

@@ -33,7 +33,7 @@ pub unsafe trait GpuType: GpuValue {
 }
 
 /// A type whose values kernels compute with: all [`GpuType`]s, enums with data with `#[derive(GpuType)]`, which no memory takes,
-/// and arrays and tuples of such types.
+/// and arrays, tuples, `Option`s and `Result`s of such types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of the kernel language",
     label = "kernels compute with scalars, arrays, tuples, and types with `#[derive(GpuType)]`",
@@ -200,6 +200,41 @@ macro_rules! tuples {
             const STRUCTURAL: bool = true $(&& $ty::STRUCTURAL)*;
         }
     )* };
+}
+
+impl<T: GpuValue> GpuConst for Option<T> {
+    fn to_const(&self) -> ConstValue {
+        let held: Vec<ConstValue> = self.iter().map(GpuConst::to_const).collect();
+        Self::value_type().of_standard(self.is_some(), &held)
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        Some(TypeDesc::Option(Arc::new(T::value_type())))
+    }
+}
+
+impl<T: GpuValue> GpuValue for Option<T> {
+    const ZEROED: Option<T> = None;
+    const STRUCTURAL: bool = T::STRUCTURAL;
+}
+
+impl<T: GpuValue, E: GpuValue> GpuConst for Result<T, E> {
+    fn to_const(&self) -> ConstValue {
+        let held = match self {
+            Ok(value) => value.to_const(),
+            Err(error) => error.to_const(),
+        };
+        Self::value_type().of_standard(self.is_ok(), &[held])
+    }
+
+    fn const_type() -> Option<TypeDesc> {
+        Some(TypeDesc::Result(Arc::new([T::value_type(), E::value_type()])))
+    }
+}
+
+impl<T: GpuValue, E: GpuValue> GpuValue for Result<T, E> {
+    const ZEROED: Result<T, E> = Err(E::ZEROED);
+    const STRUCTURAL: bool = T::STRUCTURAL && E::STRUCTURAL;
 }
 
 tuples! {

@@ -67,6 +67,12 @@ pub enum FieldType {
     Param(usize),
     /// `[T; N]`: the element, and how many there are.
     Array(Box<(FieldType, FieldType)>),
+    /// A tuple.
+    Tuple(Vec<FieldType>),
+    /// `Option<T>`.
+    Option(Box<FieldType>),
+    /// `Result<T, E>`.
+    Result(Box<[FieldType; 2]>),
     /// Another generic struct with arguments.
     Instance(Arc<GenericStruct>, Vec<FieldType>),
 }
@@ -177,6 +183,10 @@ impl GenericStruct {
 impl FieldType {
     /// What it is with these arguments; `None` where they do not fit.
     fn with(&self, args: &[TypeArg]) -> Option<TypeArg> {
+        let ty = |field: &FieldType| match field.with(args)? {
+            TypeArg::Type(ty) => Some(ty),
+            TypeArg::Const(_) => None,
+        };
         Some(match self {
             FieldType::Known(ty) => TypeArg::Type(ty.clone()),
             FieldType::Const(value) => TypeArg::Const(*value),
@@ -187,6 +197,13 @@ impl FieldType {
                 }
                 _ => return None,
             },
+            FieldType::Tuple(parts) => {
+                TypeArg::Type(TypeDesc::Tuple(parts.iter().map(ty).collect::<Option<_>>()?))
+            }
+            FieldType::Option(some) => TypeArg::Type(TypeDesc::Option(Arc::new(ty(some)?))),
+            FieldType::Result(both) => {
+                TypeArg::Type(TypeDesc::Result(Arc::new([ty(&both[0])?, ty(&both[1])?])))
+            }
             FieldType::Instance(of, inner) => {
                 let inner = inner.iter().map(|arg| arg.with(args));
                 TypeArg::Type(of.instance(inner.collect::<Option<_>>()?)?)

@@ -233,10 +233,18 @@ impl Emitter<'_> {
             | ExprKind::Array(_)
             | ExprKind::Struct(..) => self.computed(e),
             ExprKind::Ref(inner) => {
-                if matches!(e.ty, Ty::Ref(true, _)) {
-                    self.not_kept(inner)?;
+                if !matches!(e.ty, Ty::Ref(true, _)) {
+                    return self.ref_expr(inner);
                 }
-                self.ref_expr(inner)
+                self.not_kept(inner)?;
+                match self.ref_expr(inner)? {
+                    // What is stored through the reference is read through it, too: a place of its own.
+                    Val::Ref(Src::Val(val)) if is_stored(&val) => {
+                        let place = self.spill(&val, e.line)?;
+                        Ok(Val::Ref(Src::Place(place)))
+                    }
+                    val => Ok(val),
+                }
             }
             ExprKind::Reborrow(inner) => self.expr(inner),
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, e.line),
@@ -319,6 +327,15 @@ impl Emitter<'_> {
     fn tuple_expr(&mut self, elements: &[Expr]) -> Result<Val> {
         let vals = elements.iter().map(|e| self.expr(e)).collect::<Result<_>>();
         vals.map(Val::Tuple)
+    }
+}
+
+/// Whether memory takes the value.
+fn is_stored(val: &Val) -> bool {
+    match val {
+        Val::Value(_) => true,
+        Val::Tuple(parts) => !parts.is_empty() && parts.iter().all(is_stored),
+        Val::Ref(_) | Val::Grid | Val::Closure(..) => false,
     }
 }
 

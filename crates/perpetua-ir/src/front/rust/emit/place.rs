@@ -216,7 +216,10 @@ impl Emitter<'_> {
         match value {
             ConstValue::Scalar(s, bits) => Ok(self.constant(ir_scalar(*s, width), *bits)),
             ConstValue::Enum(e, value) => Ok(self.constant(ir_scalar(e.repr, width), *value as u64)),
-            ConstValue::Array(_, parts) | ConstValue::Tuple(parts) | ConstValue::Struct(_, parts) => {
+            ConstValue::Array(_, parts)
+            | ConstValue::Tuple(parts)
+            | ConstValue::Struct(_, parts)
+            | ConstValue::Standard(_, parts) => {
                 let ty = self.ir_type(&Ty::from_desc(&value.type_desc()), line)?;
                 if is_zero(value) {
                     let done = self.k.op(Op::Zero(ty));
@@ -393,8 +396,9 @@ fn is_zero(value: &ConstValue) -> bool {
     match value {
         ConstValue::Scalar(_, bits) => *bits == 0,
         ConstValue::Enum(_, value) => *value == 0,
-        ConstValue::Array(_, parts) | ConstValue::Tuple(parts) | ConstValue::Struct(_, parts) => {
-            parts.iter().all(is_zero)
-        }
+        ConstValue::Array(_, parts)
+        | ConstValue::Tuple(parts)
+        | ConstValue::Struct(_, parts)
+        | ConstValue::Standard(_, parts) => parts.iter().all(is_zero),
     }
 }

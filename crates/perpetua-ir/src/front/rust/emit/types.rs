@@ -205,6 +205,8 @@ fn holds_usize(ty: &TypeDesc) -> bool {
         TypeDesc::Array(element, _) => holds_usize(element),
         TypeDesc::Struct(desc) => desc.fields.iter().any(|field| holds_usize(&field.ty)),
         TypeDesc::Tuple(elements) => elements.iter().any(holds_usize),
+        TypeDesc::Option(some) => holds_usize(some),
+        TypeDesc::Result(both) => both.iter().any(holds_usize),
     }
 }
 

@@ -146,6 +146,19 @@ impl Items {
                 let element = self.field_type(element, def, module, steps)?;
                 Ok(FieldType::Array(Box::new((element, constant(len)?))))
             }
+            Type::Tuple(parts) => {
+                let parts = parts.iter().map(|part| self.field_type(part, def, module, steps));
+                Ok(FieldType::Tuple(parts.collect::<Result<_>>()?))
+            }
+            Type::Option(some) => {
+                let some = self.field_type(some, def, module, steps)?;
+                Ok(FieldType::Option(Box::new(some)))
+            }
+            Type::Result(both) => {
+                let ok = self.field_type(&both.0, def, module, steps)?;
+                let err = self.field_type(&both.1, def, module, steps)?;
+                Ok(FieldType::Result(Box::new([ok, err])))
+            }
             Type::Named(path)
                 if def
                     .paths

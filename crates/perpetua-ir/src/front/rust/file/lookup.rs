@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use perpetua_syntax::{
-    Block as SyntaxBlock, Function, FunctionKind, PathRef, PathUsage, Scalar, StructDef, Type,
+    Block as SyntaxBlock, COMPUTED_LENGTH, Function, FunctionKind, PathRef, PathUsage, Scalar, StructDef,
+    Type,
 };
 
 use super::constants::std_constant;
@@ -301,6 +302,14 @@ impl Items {
             && let Some(found) = self.below(&[], segments, steps)?
         {
             return Ok(Some(found));
+        }
+        if let [name] = segments
+            && name.starts_with(COMPUTED_LENGTH)
+        {
+            return Err((
+                "the length of an array is computed by a function, which only rustc does".to_owned(),
+                "write the number, or compute it of constants".to_owned(),
+            ));
         }
         Ok(std_constant(segments).map(Found::Value))
     }

@@ -71,7 +71,7 @@ impl Checker<'_> {
         self.written(left, Some(right), &body, Some(&Ty::BOOL), line)
     }
 
-    /// `a.min(b)` and `a.max(b)` of tuples and arrays.
+    /// `a.min(b)` and `a.max(b)` of tuples and arrays, and of references to what has an order.
     pub(super) fn extreme(
         &mut self,
         receiver: Expr,
@@ -79,11 +79,16 @@ impl Checker<'_> {
         other: &syntax::Expr,
         line: u32,
     ) -> Result<Expr> {
-        let receiver = self.deref_all(receiver);
         let other = self.expr_as(other, &receiver.ty.clone())?;
         let w = Writer(line);
         // Of equals, the first is the least and the second the greatest.
-        let less = w.binary(BinaryOp::Lt, w.local(ARGUMENT), w.local(RECEIVER));
+        let less = match self.types.shallow(&receiver.ty) {
+            Ty::Ref(..) => {
+                let order = w.method(w.local(ARGUMENT), "cmp", vec![w.local(RECEIVER)]);
+                w.method(order, "is_lt", Vec::new())
+            }
+            _ => w.binary(BinaryOp::Lt, w.local(ARGUMENT), w.local(RECEIVER)),
+        };
         let body = match name {
             "min" => w.choose(less, w.local(ARGUMENT), w.local(RECEIVER)),
             _ => w.choose(less, w.local(RECEIVER), w.local(ARGUMENT)),

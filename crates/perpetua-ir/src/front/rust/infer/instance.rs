@@ -113,6 +113,21 @@ fn field_type(ty: &FieldType, args: &[Generic], types: &Unifier) -> Option<Gener
             (Generic::Type(element), Generic::Len(len)) => Generic::Type(Ty::Array(Rc::new(element), len)),
             _ => return None,
         },
+        FieldType::Tuple(parts) => {
+            let parts = parts.iter().map(|part| match inner(part)? {
+                Generic::Type(part) => Some(part),
+                _ => None,
+            });
+            Generic::Type(Ty::Tuple(parts.collect::<Option<_>>()?))
+        }
+        FieldType::Option(some) => match inner(some)? {
+            Generic::Type(some) => Generic::Type(Ty::Option(Rc::new(some))),
+            _ => return None,
+        },
+        FieldType::Result(both) => match (inner(&both[0])?, inner(&both[1])?) {
+            (Generic::Type(ok), Generic::Type(err)) => Generic::Type(Ty::Result(Rc::new(ok), Rc::new(err))),
+            _ => return None,
+        },
         FieldType::Instance(other, given) => {
             let given = given.iter().map(inner).collect::<Option<Vec<_>>>()?;
             Generic::Type(types.instance(other, &given, false))

@@ -86,6 +86,12 @@ impl Checker<'_> {
                 _ => self.call_method_of(functions, all, generics, line),
             };
         }
+        // Of references, `Ord` has them: the result is one of the references.
+        if let (Ty::Ref(false, _), [other], "min" | "max") = (self.types.shallow(&receiver.ty), args, name)
+            && (matches!(ty, Ty::Tuple(_) | Ty::Array(..)) || matches!(ty, Ty::Scalar(s) if !s.is_float()))
+        {
+            return self.extreme(receiver, name, other, line);
+        }
         if name == "clone" && !matches!(ty, Ty::Scalar(_)) {
             self.program.calls_host.set(true);
         }
@@ -144,6 +150,7 @@ impl Checker<'_> {
                 let [other] = args else {
                     return Err(self.error(line, format!("`{name}` compares two values"), ""));
                 };
+                let receiver = self.deref_all(receiver);
                 self.extreme(receiver, name, other, line)
             }
             Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, hint, line),

@@ -105,6 +105,10 @@ impl Ty {
             TypeDesc::Struct(s) => Ty::Struct(s.clone()),
             TypeDesc::Enum(e) => Ty::Enum(e.clone()),
             TypeDesc::Tuple(elements) => Ty::Tuple(elements.iter().map(Ty::from_desc).collect()),
+            TypeDesc::Option(some) => Ty::Option(Rc::new(Ty::from_desc(some))),
+            TypeDesc::Result(both) => {
+                Ty::Result(Rc::new(Ty::from_desc(&both[0])), Rc::new(Ty::from_desc(&both[1])))
+            }
         }
     }
 
@@ -118,6 +122,8 @@ impl Ty {
             Ty::Struct(s) => TypeDesc::Struct(s.clone()),
             Ty::Enum(e) => TypeDesc::Enum(e.clone()),
             Ty::Tuple(elements) => TypeDesc::Tuple(elements.iter().map(Ty::to_desc).collect::<Option<_>>()?),
+            Ty::Option(some) => TypeDesc::Option(Arc::new(some.to_desc()?)),
+            Ty::Result(ok, err) => TypeDesc::Result(Arc::new([ok.to_desc()?, err.to_desc()?])),
             _ => return None,
         })
     }

@@ -233,8 +233,9 @@ pub(super) fn constant_pat(value: &ConstValue) -> Option<Pat> {
         }
         ConstValue::Enum(_, number) => Pat::Range(Some(*number), Some(*number)),
         // Where it is of another variant, all parts are zero.
-        ConstValue::Struct(_, values) | ConstValue::Tuple(values) | ConstValue::Array(_, values) => {
-            Pat::Tuple(all(values)?)
-        }
+        ConstValue::Struct(_, values)
+        | ConstValue::Tuple(values)
+        | ConstValue::Array(_, values)
+        | ConstValue::Standard(_, values) => Pat::Tuple(all(values)?),
     })
 }
