@@ -37,6 +37,7 @@ mod iterators;
 mod options;
 mod panics;
 mod patterns;
+mod random;
 mod structs;
 mod traits;
 mod values;
