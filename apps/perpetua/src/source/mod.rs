@@ -5,7 +5,7 @@ mod report;
 
 use std::path::Path;
 
-use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_file, lower};
+use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_files, lower};
 use perpetua_ir::plain::misleads;
 use perpetua_ir::verify::{Verified, verify};
 
@@ -106,7 +106,8 @@ fn called(all: &[FileKernel]) -> String {
 impl File<'_> {
     /// Its kernels; the one that `wanted` names, or all.
     pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
-        let mut all = kernels_in_file(self.text, self.name).map_err(|e| self.refused(e))?;
+        let beside = |path: &str| read(Path::new(path)).ok();
+        let mut all = kernels_in_files(self.text, self.name, &beside).map_err(|e| self.refused(e))?;
         if all.is_empty() {
             return Err(format!("{} has no function marked #[kernel]", self.name).into());
         }
@@ -200,5 +201,24 @@ mod tests {
         };
         let error = empty.kernels(None).unwrap_err().to_string();
         assert_eq!(error, "e.rs has no function marked #[kernel]");
+    }
+
+    #[test]
+    fn modules_beside_a_file_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("k.rs").display().to_string();
+        let text = "mod math;\n#[kernel] fn k(y: &mut [f32]) { y[0] = math::twice(y[1]); }";
+        let file = File { name: &name, text };
+        let lowered = || {
+            let kernel = file.kernel(None)?;
+            file.lowered(&kernel, &kernel.how).map(|_| ())
+        };
+        assert!(lowered().is_err());
+        std::fs::write(
+            folder.path().join("math.rs"),
+            "#[device] pub fn twice(x: f32) -> f32 { x + x }",
+        )
+        .unwrap();
+        assert!(lowered().is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::ops::Range;
+use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use perpetua_ir::fault::Fault;
@@ -21,6 +22,10 @@ pub(crate) struct File<'a> {
 impl File<'_> {
     /// Shows every refusal, and gives what to end with.
     pub(crate) fn refused(&self, error: SourceError) -> Failure {
+        if let Some(text) = self.other(&error.file) {
+            let name = &error.file;
+            return File { name, text: &text }.refused(error.clone());
+        }
         for refusal in &error.refusals {
             // What is found in the program's own texts has no place in the file.
             let is_here = error.file == self.name;
@@ -40,6 +45,10 @@ impl File<'_> {
             true => error.cause.clone(),
             false => format!("{}: {}", error.cause, error.remedy),
         };
+        if let Some(text) = self.other(&error.file) {
+            let name = &*error.file;
+            return File { name, text: &text }.not_lowered(error);
+        }
         if *error.file == *self.name && !error.place.is_empty() {
             return show(&self.report(&title, error.place.clone(), true));
         }
@@ -86,7 +95,20 @@ impl File<'_> {
         self.marked_in(self.name, title, title, line);
     }
 
+    /// The text of another file than this: of a module of its own.
+    fn other(&self, file: &str) -> Option<String> {
+        let is_other = file != self.name && file.ends_with(".rs");
+        is_other.then(|| super::read(Path::new(file)).ok()).flatten()
+    }
+
     fn marked_in(&self, file: &str, title: &str, cause: &str, line: u32) {
+        if let Some(text) = self.other(file) {
+            return File {
+                name: file,
+                text: &text,
+            }
+            .marked_in(file, title, cause, line);
+        }
         let name = cause.split('`').nth(1).unwrap_or_default();
         let place = self.place(file, line, |line| named(line, name));
         show(&self.report(title, place.clone().unwrap_or(0..0), place.is_some()));

@@ -1,6 +1,6 @@
 //! Files that rustc does not see: conditions on items, and names that are given twice.
 
-use perpetua_ir::front::rust::kernels_in_file;
+use perpetua_ir::front::rust::{kernels_in_file, kernels_in_files};
 
 fn check(text: &str, expect: Result<&[&str], &[(&str, &str)]>) {
     match (kernels_in_file(text, "k.rs"), expect) {
@@ -161,4 +161,70 @@ fn a_missing_end_is_shown_where_it_belongs() {
     );
     let error = kernels_in_file("fn k() {\n    let z = 1\n}", "k.rs").unwrap_err();
     assert_eq!(error.to_string(), "k.rs:2: expected `;`");
+}
+
+/// What the kernels of `src/k.rs` and of its modules are called; or the first file with mistakes, their lines and their texts.
+fn of_files(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
+    let read = |path: &str| {
+        let found = files.iter().find(|(name, _)| *name == path);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    let all = kernels_in_files(files[0].1, files[0].0, &read).map_err(|e| e.to_string())?;
+    let lowered = all.iter().map(|kernel| {
+        let lowered = perpetua_ir::front::rust::lower(&kernel.function, &kernel.how);
+        lowered
+            .map(|_| kernel.path.clone())
+            .map_err(|e| format!("{}:{}: {}", e.file, e.line, e.cause))
+    });
+    lowered.collect()
+}
+
+#[test]
+fn modules_stand_in_files_of_their_own() {
+    let root = "mod math; mod inner { pub mod deep; } #[path = \"other/far.rs\"] mod far; use math::twice;
+        #[kernel] fn k(y: &mut [f32]) { y[0] = twice(y[1]) + inner::deep::ONE + far::near::three(y[2]); }";
+    let math = "mod more; #[device] pub fn twice(x: f32) -> f32 { more::sum(x, x) }";
+    let more = "#[device] pub fn sum(a: f32, b: f32) -> f32 { a + b }";
+    let near = "#[device] pub fn three(x: f32) -> f32 {\n    x * 3.0\n}\n#[kernel] fn own(y: &mut [f32]) { y[0] = three(2.0); }";
+    let files = [
+        ("src/k.rs", root),
+        ("src/math.rs", math),
+        ("src/math/more.rs", more),
+        ("src/inner/deep/mod.rs", "pub const ONE: f32 = 1.0;"),
+        ("src/other/far.rs", "pub mod near;"),
+        ("src/other/near.rs", near),
+    ];
+    assert_eq!(
+        of_files(&files),
+        Ok(vec!["far::near::own".to_owned(), "k".to_owned()])
+    );
+    // The first file may be a module itself.
+    let own = [(
+        "src/k.rs",
+        "mod math; #[kernel] fn k(y: &mut [f32]) { y[0] = math::f(y[1]); }",
+    )];
+    let own = [
+        own[0],
+        ("src/k/math.rs", "#[device] pub fn f(x: f32) -> f32 { x }"),
+    ];
+    assert_eq!(of_files(&own), Ok(vec!["k".to_owned()]));
+}
+
+#[test]
+fn mistakes_name_the_file_of_their_module() {
+    let root = "mod math;\n#[kernel] fn k(y: &mut [f32]) { y[0] = math::f(y[1]); }";
+    let with = |math| of_files(&[("k.rs", root), ("math.rs", math)]).unwrap_err();
+    let refused = with("\n\n#[device] pub async fn f(x: f32) -> f32 { x }");
+    assert!(refused.starts_with("math.rs:3: an `async fn`"), "{refused}");
+    let unread = with("\nfn f( {");
+    assert!(unread.starts_with("math.rs:2: "), "{unread}");
+    let late = with("#[device]\npub fn f(x: f32) -> f32 {\n    x.nothing()\n}");
+    assert!(late.starts_with("math.rs:3: "), "{late}");
+    let missing = of_files(&[("k.rs", root)]).unwrap_err();
+    assert!(
+        missing.contains("`math::f` leads into `math`: its module is in another file, which was not found"),
+        "{missing}"
+    );
+    let circle = of_files(&[("k.rs", "#[path = \"k.rs\"] mod k;")]).unwrap_err();
+    assert!(circle.contains("within itself"), "{circle}");
 }

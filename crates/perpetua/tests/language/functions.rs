@@ -221,7 +221,11 @@ fn special_functions() {
     let wide: Vec<f64> = x.iter().map(|v| f64::from(*v) + 0.1).collect();
     let mut known = [[0.0; 3]];
     special_wide(&[0.6], &mut known);
-    let expected = [0.603_856_090_847_925_9, 0.396_143_909_152_074_1, 0.398_233_858_069_234_95];
+    let expected = [
+        0.603_856_090_847_925_9,
+        0.396_143_909_152_074_1,
+        0.398_233_858_069_234_95,
+    ];
     assert_eq!(known, [expected]);
     crate::harness::near(
         special::kernel(),

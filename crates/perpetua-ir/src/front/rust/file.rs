@@ -25,11 +25,13 @@ mod globs;
 mod handlers;
 mod lookup;
 mod marks;
+mod modules;
 mod parse;
 mod unknown;
 
 use handlers::HandlerPaths;
 pub use handlers::{HandlerKernels, HandlerLibrary, handlers_in_file};
+pub use modules::Files;
 
 /// A module's name within the file; the file itself is empty.
 type ModulePath = Vec<String>;
@@ -129,7 +131,15 @@ pub struct FileKernel {
 /// The file does not parse, has two items of one name, has a condition of which nobody knows whether it holds, or a marked item is
 /// outside the kernel language: all refusals together.
 pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<FileKernel>, SourceError> {
-    let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file))?;
+    kernels_in_files(text, file, &|_| None)
+}
+
+/// As [`kernels_in_file`], of a file that has modules in files of their own (`mod name;`, also with `#[path]`): `files` gives their texts.
+///
+/// # Errors
+/// As [`kernels_in_file`], of the first file that has any.
+pub fn kernels_in_files(text: &str, file: &str, files: Files<'_>) -> Result<Vec<FileKernel>, SourceError> {
+    let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file, files))?;
     let items = Arc::new(items);
     Ok(items
         .kernels

@@ -210,7 +210,7 @@ impl Writer<'_> {
                 let value = self.value(kind, d);
                 match kind {
                     Pair => format!("{value}.folded()"),
-                    Shape => format!("({value}).weight() as i32"),
+                    Shape => format!("(({value}).weight() as i32)"),
                     _ => format!("({value} as i32)"),
                 }
             }

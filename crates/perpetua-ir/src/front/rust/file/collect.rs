@@ -11,26 +11,29 @@ use proc_macro2::TokenStream;
 use super::defined::{Defined, Space};
 use super::handlers::Templates;
 use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
+use super::modules::{Beside, Files};
 use super::{Block, Defaults, Item, ItemKind, Items, ModulePath};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::gpu_type::GpuType;
 use crate::front::rust::resolve::members::MemberKind;
 use crate::front::rust::source::{SourceError, SourceRefusal};
 
-pub(super) struct Collector {
+pub(super) struct Collector<'f> {
     pub(super) items: Items,
     /// The kernels around handlers, where these are collected, too.
     pub(super) templates: Option<Rc<Templates>>,
-    errors: Vec<SourceRefusal>,
+    /// What is wrong, and in which file.
+    pub(super) errors: Vec<(String, SourceRefusal)>,
     defined: Defined,
-    /// Modules in other files.
-    elsewhere: Vec<(ModulePath, Vec<String>)>,
+    pub(super) beside: Beside<'f>,
+    /// Modules in files that were not found.
+    pub(super) elsewhere: Vec<(ModulePath, Vec<String>)>,
 }
 
 impl Items {
-    /// The items of a parsed file.
-    pub(super) fn collect(parsed: &syn::File, file: &str) -> Result<Items, SourceError> {
-        Items::collect_with(&[parsed], file, None, &[])
+    /// The items of a parsed file, and of its modules in files of their own.
+    pub(super) fn collect(parsed: &syn::File, file: &str, files: Files<'_>) -> Result<Items, SourceError> {
+        Items::collect_with(&[parsed], Beside::of(file, files), file, None, &[])
     }
 
     /// The items of a file and of what its handlers refer to.
@@ -40,11 +43,13 @@ impl Items {
         templates: Templates,
         types: &[(&str, TypeDesc)],
     ) -> Result<Items, SourceError> {
-        Items::collect_with(parsed, file, Some(Rc::new(templates)), types)
+        let beside = Beside::of(file, &|_| None);
+        Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types)
     }
 
     fn collect_with(
         parsed: &[&syn::File],
+        beside: Beside<'_>,
         file: &str,
         templates: Option<Rc<Templates>>,
         types: &[(&str, TypeDesc)],
@@ -58,13 +63,14 @@ impl Items {
             templates,
             errors: Vec::new(),
             defined: Defined::default(),
+            beside,
             elsewhere: Vec::new(),
         };
         for parsed in parsed {
             collector.module(&parsed.items, &Vec::new());
         }
         for (module, path) in std::mem::take(&mut collector.elsewhere) {
-            let kind = ItemKind::Unusable("its module is in another file".to_owned());
+            let kind = ItemKind::Unusable("its module is in another file, which was not found".to_owned());
             // What has its name is no module.
             collector.items.items.entry(path).or_insert(Item { module, kind });
         }
@@ -86,14 +92,16 @@ impl Items {
                 },
             );
         }
-        if collector.errors.is_empty() {
-            Ok(collector.items)
-        } else {
-            Err(SourceError {
-                file: file.to_owned(),
-                refusals: collector.errors,
-            })
-        }
+        // One file after the other, as they are mended.
+        let Some((file, _)) = collector.errors.first().cloned() else {
+            return Ok(collector.items);
+        };
+        let errors = collector.errors.into_iter();
+        let refusals = errors.filter(|(of, _)| *of == file).map(|(_, refusal)| refusal);
+        Err(SourceError {
+            refusals: refusals.collect(),
+            file,
+        })
     }
 }
 
@@ -155,13 +163,12 @@ fn alias(name: &syn::Ident, ty: &syn::Type) -> ItemKind {
     }
 }
 
-impl Collector {
+impl Collector<'_> {
     pub(super) fn keep<T>(&mut self, read: syn::Result<T>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
             Err(error) => {
-                self.errors
-                    .extend(SourceError::of(&error, &self.items.file).refusals);
+                self.note(SourceError::of(&error, &self.items.file).refusals);
                 None
             }
         }
@@ -191,7 +198,7 @@ impl Collector {
         }
     }
 
-    fn module(&mut self, items: &[syn::Item], module: &ModulePath) {
+    pub(super) fn module(&mut self, items: &[syn::Item], module: &ModulePath) {
         for item in items {
             match item {
                 syn::Item::Fn(item) => self.function(item, module),
@@ -225,10 +232,7 @@ impl Collector {
                     let given = self.defined.give(module, &item.ident, &[Space::Types]);
                     self.keep(given);
                     self.items.modules.push(path.clone());
-                    match &item.content {
-                        Some((_, items)) => self.module(items, &path),
-                        None => self.elsewhere.push((module.clone(), path)),
-                    }
+                    self.submodule(item, module, path);
                 }
                 syn::Item::Use(item) => self.import(&item.tree, module, Vec::new()),
                 _ => {}

@@ -13,7 +13,7 @@ use crate::front::rust::describe::{FieldType, GenericStruct, TypeParam, parts};
 use crate::front::rust::resolve::Resolved;
 use crate::front::rust::resolve::members::{MemberKind, Members};
 
-impl Collector {
+impl Collector<'_> {
     /// A block of a generic type, or of several types.
     pub(super) fn generic_implementation(&mut self, item: &syn::ItemImpl, module: &ModulePath) {
         if self.keep(is_device(&item.attrs)) != Some(true) {

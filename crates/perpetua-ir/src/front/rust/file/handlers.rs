@@ -187,7 +187,7 @@ fn ring_kernel(attrs: &[syn::Attribute]) -> Option<TokenStream> {
     attrs.iter().find(of).map(tokens_of)
 }
 
-impl Collector {
+impl Collector<'_> {
     /// Collects a function as a handler, where it is one.
     pub(super) fn handler(&mut self, item: &syn::ItemFn, module: &ModulePath) -> bool {
         let (Some(templates), Some(options)) = (self.templates.clone(), ring_kernel(&item.attrs)) else {

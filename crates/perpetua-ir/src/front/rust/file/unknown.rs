@@ -3,7 +3,7 @@
 use perpetua_syntax::{INTRINSICS, PathRef, PathUsage};
 
 use super::lookup::Refusal;
-use super::{ItemKind, Items, ModulePath};
+use super::{Item, ItemKind, Items, ModulePath};
 use crate::nearest::nearest;
 
 /// Crates of which no name is missing: what the language has of them, the reader knows.
@@ -25,6 +25,20 @@ impl Items {
                 "only this file is read: move the definition here, or use `#[kernel]` in its crate".into(),
             );
         };
+        // What stands for a module whose file is missing.
+        if let Some((
+            at,
+            Item {
+                kind: ItemKind::Unusable(why),
+                ..
+            },
+        )) = self.items.get_key_value(&at)
+        {
+            return (
+                format!("`{}` leads into `{}`: {why}", path.text(), at.join("::")),
+                String::new(),
+            );
+        }
         let kind = kind(path.usage);
         let cause = match is_alone {
             true => format!("there is no {kind}`{name}` here"),
