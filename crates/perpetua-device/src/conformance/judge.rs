@@ -2,7 +2,8 @@
 //! nothing of how results were computed.
 
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::ops::TernaryOp;
+use perpetua_ir::math::eval_unary_wide;
+use perpetua_ir::ops::{TernaryOp, UnaryOp};
 
 use super::operators::Map;
 use crate::info::NumericProbe;
@@ -113,10 +114,23 @@ impl Judge {
 
     // Whether `found` is right for operands that are read as they are.
     fn right(&self, row: &[u64], found: u64) -> bool {
-        self.map.eval(self.s, row).is_some_and(|e| self.near(e, found))
+        let right = |e| self.near(e, found, self.places(row, e).unwrap_or(1));
+        self.map.eval(self.s, row).is_some_and(right)
     }
 
-    fn near(&self, expect: u64, found: u64) -> bool {
+    // How many last places of the result the table takes for one, where it is not one: below zero, where `lgamma` has zeros.
+    fn places(&self, row: &[u64], expect: u64) -> Option<u64> {
+        let number = |bits| Map::Cast(Scalar::F64).eval(self.s, &[bits]).map(f64::from_bits);
+        let x = number(*row.first()?)?;
+        if self.map != Map::Unary(UnaryOp::Lgamma) || x.is_nan() || x >= 0.0 {
+            return None;
+        }
+        let own = number(expect)?.abs().max(f64::MIN_POSITIVE);
+        let large = own.max(eval_unary_wide(UnaryOp::Lgamma, 1.0 - x)?);
+        Some((2.0 * (large.log2().floor() - own.log2().floor()).exp2()) as u64)
+    }
+
+    fn near(&self, expect: u64, found: u64, places: u64) -> bool {
         let r = self.map.result(self.s);
         if expect == found || is_nan(r, expect) && is_nan(r, found) {
             return true;
@@ -127,7 +141,7 @@ impl Judge {
         if self.map.chooses() && is_zero(r, expect) && is_zero(r, found) {
             return true;
         }
-        let bound = self.bound();
+        let bound = self.bound().saturating_mul(places);
         // A right result that is subnormal may be flushed.
         if self.flushes() && is_zero(r, found) {
             let least = magnitude(r, expect).saturating_sub(bound);
@@ -213,5 +227,22 @@ mod tests {
         // A product is not flushed before the sum.
         let (fma, row) = (Map::Ternary(TernaryOp::Fma), [1e-20, 1e-20, -2e-38]);
         check(fma, flushes, &row, -2e-38, false);
+        // Below zero the error of `lgamma` counts beside that of lgamma(1 - x).
+        let lgamma = Map::Unary(UnaryOp::Lgamma);
+        for (x, places, expect) in [
+            (-2.5f32, 200, true),
+            (-2.5, 300, false),
+            (2.5, 4, true),
+            (2.5, 5, false),
+        ] {
+            let right = perpetua_ir::math::eval_unary(UnaryOp::Lgamma, x).unwrap_or(f32::NAN);
+            check(
+                lgamma,
+                exact,
+                &[x],
+                f32::from_bits(right.to_bits() + places),
+                expect,
+            );
+        }
     }
 }

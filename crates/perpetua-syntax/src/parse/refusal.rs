@@ -49,7 +49,7 @@ refusals! {
     TwoGridPos: "a second `GridPos` parameter" => "keep one, and read other cells with `pos.at(dx, dy)`";
 
     // Types.
-    WideInteger: "the type `{}`" => "use two 64-bit integers";
+    WideInteger: "the type `{}`" => "use two `u64`s: `carrying_add`, `borrowing_sub` and `widening_mul` compute with them";
     CharType: "the type `char`" => "use `u32`, or `u8` and byte literals such as `b'a'`";
     StrType: "the type `{}`" => "print with `gpu_println!`, or pass bytes as `&[u8]`";
     HeapType: "the heap type `{}`" => "take a slice parameter, or use an array `[T; N]`";

@@ -21,6 +21,7 @@
     clippy::obfuscated_if_else,
     clippy::unnecessary_lazy_evaluations,
     clippy::eq_op,
+    clippy::toplevel_ref_arg,
     reason = "kernels are written as users write them"
 )]
 

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use perpetua::device::{BackendKind, CompileOptions, KernelSource};
 use perpetua::prelude::*;
 use perpetua_ir::front::rust::{Instantiation, kernels_in_file, lower};
-use perpetua_ir::testing::tape;
 use perpetua_ir::verify::{Verified, verify};
 
 use crate::harness::devices;
@@ -22,8 +21,11 @@ const INPUT: [i32; 12] = [0, 1, -1, 2, 3, 8, -12, 97, 4096, i32::MAX, i32::MIN, 
 fn source() -> String {
     let seeds = std::env::var("PERPETUA_SEEDS").ok();
     let seeds = seeds.and_then(|n| n.parse().ok()).unwrap_or(40);
-    let kernels = (0..seeds).map(|seed| write::kernel(&format!("random_{seed}"), &tape(seed, 2000)));
-    kernels.fold(write::PRELUDE.to_owned(), |text, kernel| text + "\n" + &kernel)
+    let kernels = (0..seeds).map(|seed| write::kernel(&format!("random_{seed}"), seed));
+    // What the file says of itself stands at a file's start only.
+    let prelude = write::PRELUDE.lines().skip_while(|line| line.starts_with("//!"));
+    let prelude = prelude.collect::<Vec<_>>().join("\n");
+    kernels.fold(prelude, |text, kernel| text + "\n" + &kernel)
 }
 
 /// What the kernels compute as plain Rust: a program that rustc compiles, integers wrapping.

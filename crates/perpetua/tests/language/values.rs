@@ -231,7 +231,7 @@ fn items_of_items() {
 }
 
 const fn tiles(n: usize) -> usize {
-    (n + 2) / 3
+    n.div_ceil(3)
 }
 
 /// The lengths of its arrays are computed by functions, which only rustc does.

@@ -1,3 +1,5 @@
+//! What random kernels use: types, a trait, functions. A text to the test, which rustc and the kernel language read.
+
 #[derive(Clone, Copy, Debug, PartialEq, GpuType)]
 #[repr(C)]
 struct Pair {

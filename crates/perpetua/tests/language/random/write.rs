@@ -1,8 +1,6 @@
 //! Writes random kernels as Rust: expressions and statements of patterns, traits, closures and iterators, over the types and functions of
 //! [`PRELUDE`]. What rustc takes, kernels take; nothing divides, indexes out of range or loops for ever.
 
-use perpetua_ir::testing::Choices;
-
 /// What all kernels use.
 pub(super) const PRELUDE: &str = include_str!("prelude.rs");
 
@@ -24,10 +22,29 @@ enum Kind {
 
 use Kind::{Both, Closure, Flag, Four, Int, Maybe, Pair, Shape, Tried, Word};
 
-/// Writes one kernel.
-pub(super) fn kernel(name: &str, tape: &[u32]) -> String {
+/// Decisions that follow from a seed (splitmix64).
+struct Choices(u64);
+
+impl Choices {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % n as u64) as usize
+    }
+
+    fn pick<'i, T>(&mut self, items: &'i [T]) -> Option<&'i T> {
+        match items.len() {
+            0 => None,
+            n => items.get(self.below(n)),
+        }
+    }
+}
+
+/// Writes the kernel of a seed.
+pub(super) fn kernel(name: &str, seed: u64) -> String {
     let mut writer = Writer {
-        choices: Choices::new(tape),
+        choices: Choices(seed),
         names: 0,
         scope: Vec::new(),
         text: String::new(),
@@ -52,14 +69,14 @@ pub(super) fn kernel(name: &str, tape: &[u32]) -> String {
     )
 }
 
-struct Writer<'t> {
-    choices: Choices<'t>,
+struct Writer {
+    choices: Choices,
     names: u32,
     scope: Vec<(Kind, String)>,
     text: String,
 }
 
-impl Writer<'_> {
+impl Writer {
     fn line(&mut self, line: String) {
         self.text.push_str("    ");
         self.text.push_str(&line);
