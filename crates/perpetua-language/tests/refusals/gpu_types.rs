@@ -87,7 +87,7 @@ struct Holds {
 
 #[derive(Clone, Copy, GpuType)]
 enum Nested {
-    A(Option<f32>),
+    A(Option<&'static f32>),
     B(&'static f32),
 }
 

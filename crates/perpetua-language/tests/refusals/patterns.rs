@@ -12,7 +12,8 @@ enum Shape {
 #[kernel]
 fn names(x: &[u32], y: &mut [u32]) {
     match x[0] {
-        ref n => y[0] = *n,
+        ref n @ 0..=3 => y[0] = *n,
+        _ => {}
     }
 }
 
