@@ -119,7 +119,7 @@ mod tests {
         // Each operator that the math library computes has its own weight.
         for op in UnaryOp::ALL {
             for ty in [Scalar::F32, Scalar::F64] {
-                if let Some(function) = function(LibraryOp::Unary(*op, ty)) {
+                if let Some(function) = function(LibraryOp::Unary(*op, ty), Sums::Rearranged) {
                     let mut count = 0;
                     function.body.block.walk(&mut |_| count += 1);
                     assert!(count > 0 && of(Meaning::Unary(*op), ty) > count, "{op:?} of {ty}");

@@ -101,6 +101,8 @@ impl TypeDesc {
             TypeDesc::Array(element, _) => element.is_within(left),
             TypeDesc::Struct(desc) => desc.is_within(left),
             TypeDesc::Tuple(parts) => parts.iter().all(|part| part.is_within(left)),
+            TypeDesc::Option(some) => some.is_within(left),
+            TypeDesc::Result(either) => either.iter().all(|part| part.is_within(left)),
             TypeDesc::Scalar(_) | TypeDesc::Enum(_) => true,
         }
     }
