@@ -294,3 +294,56 @@ fn tables_of_negative_numbers() {
     let x: Vec<i32> = (0..100).map(|i| (i * 37 + 11) % 23 - 12).collect();
     check(negative_tables::kernel(), negative_tables, &x, &[0; 100]);
 }
+
+/// Elements that are written at constant places where lanes leave at different times, and read at places that run time chooses.
+#[kernel]
+fn kept(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let mut bins = [0u32; 4];
+    for _ in 0..x[i] {
+        bins[3] += 1;
+    }
+    let mut pairs = [(0u16, 0u16); 3];
+    'a: {
+        pairs[1] = (1, 2);
+        if x[i] % 3 == 0 {
+            break 'a;
+        }
+        pairs[1] = (7, x[i] as u16);
+    }
+    let at = (x[i] as usize + i) % 3;
+    y[i] = bins.iter().sum::<u32>() * 1000 + (pairs[at].0 + pairs[at].1) as u32;
+}
+
+/// The distance of two words, in one row of the table.
+#[kernel]
+fn levenshtein(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let (n, m) = ((x[i] % 7) as usize, (x[i + 1] % 9) as usize);
+    let mut row = [0u32; 10];
+    for j in 0..=m {
+        row[j] = j as u32;
+    }
+    for p in 1..=n {
+        let mut before = row[0];
+        row[0] = p as u32;
+        for q in 1..=m {
+            let up = row[q];
+            let same = x[i + p] % 3 == x[i + q + 4] % 3;
+            row[q] = if same {
+                before
+            } else {
+                1 + before.min(up).min(row[q - 1])
+            };
+            before = up;
+        }
+    }
+    y[i] = row[m];
+}
+
+#[test]
+fn elements_of_lanes_that_have_left_stay() {
+    let x: Vec<u32> = (0..120).map(|i| i * 37 % 23 + i * i % 5).collect();
+    check(kept::kernel(), kept, &x, &[0; 96]);
+    check(levenshtein::kernel(), levenshtein, &x, &[0; 96]);
+}

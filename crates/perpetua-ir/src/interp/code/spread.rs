@@ -124,7 +124,7 @@ pub(super) fn analyse(tree: &Tree, program: &Program) -> Spreads {
         };
         count
     ];
-    measure(&tree.nodes, &mut Vec::new(), &mut extents);
+    measure(&tree.nodes, &tree.arrays, &mut Vec::new(), &mut extents);
     loop {
         let mut pass = Pass {
             tree,
@@ -164,12 +164,19 @@ fn touch(extents: &mut [Extent], v: V, read: Option<u32>, around: &[u32]) {
     }
 }
 
-fn measure(nodes: &[Node], around: &mut Vec<u32>, extents: &mut [Extent]) {
+/// `elements`: those of each array of a lane that is reached by indices.
+fn measure(nodes: &[Node], elements: &[Vec<V>], around: &mut Vec<u32>, extents: &mut [Extent]) {
     for node in nodes {
         match node {
             Node::Op { at, act, outs, .. } => {
                 for v in act.reads() {
                     touch(extents, v, Some(*at), around);
+                }
+                // Which element is read, its index says at run time.
+                if let Act::PrivateLoad { array, .. } = act {
+                    for v in &elements[*array as usize] {
+                        touch(extents, *v, Some(*at), around);
+                    }
                 }
                 for v in outs {
                     touch(extents, *v, None, around);
@@ -191,7 +198,7 @@ fn measure(nodes: &[Node], around: &mut Vec<u32>, extents: &mut [Extent]) {
         };
         around.push(start);
         for block in blocks {
-            measure(block, around, extents);
+            measure(block, elements, around, extents);
         }
         around.pop();
     }

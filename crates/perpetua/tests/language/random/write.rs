@@ -20,6 +20,7 @@ enum Kind {
     Closure,
 }
 
+mod arrays;
 use Kind::{Both, Closure, Flag, Four, Int, Maybe, Pair, Shape, Tried, Word};
 
 /// Decisions that follow from a seed (splitmix64).
@@ -406,7 +407,7 @@ impl Writer {
 
     fn statement(&mut self) {
         let (name, other) = (self.name(), self.name());
-        match self.choices.below(13) {
+        match self.choices.below(14) {
             0 | 1 => {
                 let kinds = [Int, Word, Flag, Pair, Shape, Maybe, Tried, Both, Four];
                 let kind = *self.choices.pick(&kinds).unwrap_or(&Int);
@@ -414,14 +415,13 @@ impl Writer {
                 self.line(format!("let {name} = {value};"));
                 self.scope.push((kind, name));
             }
-            2 => {
-                let value = self.value(Both, 2);
-                self.line(format!("let ({name}, {other}) = {value};"));
-                self.scope.extend([(Int, name), (Word, other)]);
-            }
-            3 => {
-                let value = self.value(Pair, 2);
-                self.line(format!("let Pair {{ a: {name}, b: {other} }} = {value};"));
+            parts @ (2 | 3) => {
+                let (kind, pattern) = match parts {
+                    2 => (Both, format!("({name}, {other})")),
+                    _ => (Pair, format!("Pair {{ a: {name}, b: {other} }}")),
+                };
+                let value = self.value(kind, 2);
+                self.line(format!("let {pattern} = {value};"));
                 self.scope.extend([(Int, name), (Word, other)]);
             }
             4 => {
@@ -479,7 +479,8 @@ impl Writer {
                 ));
                 self.scope.push((Int, name));
             }
-            11 => {
+            11 => self.kept(&name, &other),
+            12 => {
                 let (value, grown) = (self.value(Shape, 2), self.value(Int, 2));
                 self.line(format!("let mut {name} = {value};"));
                 self.line(format!(
