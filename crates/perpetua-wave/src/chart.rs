@@ -42,6 +42,8 @@ const COLORS: [&str; 7] = [
 ];
 /// How a line is broken, where there are more curves than colours.
 const DASHES: [&str; 3] = ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""];
+/// Most points that have a mark each.
+const MOST_MARKS: usize = 24;
 /// Points drawn of a curve; of longer ones the extremes of each stretch.
 const MOST_POINTS: usize = 4000;
 
@@ -54,7 +56,7 @@ impl Chart {
                 .curves
                 .iter()
                 .flat_map(|c| c.points.iter().filter(shown).map(|p| p[axis]));
-            Axis::new(values, self.logarithmic[axis])
+            Axis::new(values, self.logarithmic[axis], axis == 0)
         });
         let place = |p: &[f64; 2]| {
             [
@@ -98,7 +100,11 @@ impl Chart {
                     out,
                     "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{to_x:.1}\" y2=\"{to_y:.1}\" stroke=\"#dddddd\"/>"
                 );
-                let label = number(tick);
+                // Sizes are what somebody has chosen.
+                let label = match axes[axis].sizes.is_empty() {
+                    true => number(tick),
+                    false => tick.to_string(),
+                };
                 out += &if axis == 0 {
                     text(x, bottom + 20.0, "middle", false, &label)
                 } else {
@@ -123,18 +129,14 @@ impl Chart {
                 .iter()
                 .map(|[x, y]| format!("{x:.1},{y:.1} "))
                 .collect();
+            let has_marks = points.len() <= MOST_MARKS;
             let _ = writeln!(
                 out,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\"{dashes}/>",
                 path.trim_end()
             );
-            if points.len() <= 24 {
-                for [x, y] in &points {
-                    let _ = writeln!(
-                        out,
-                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{color}\"/>"
-                    );
-                }
+            if has_marks {
+                out.extend(points.iter().map(|at| mark(i, *at, color)));
             }
             if i > MOST_NAMES {
                 continue;
@@ -145,16 +147,36 @@ impl Chart {
                 out += &text(right + 14.0, y + 4.5, "start", false, &more);
                 continue;
             }
-            let _ = writeln!(
-                out,
-                "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"3\"{dashes}/>",
-                right + 14.0,
-                right + 36.0
-            );
+            if points.len() != 1 {
+                let _ = writeln!(
+                    out,
+                    "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"2\"{dashes}/>",
+                    right + 14.0,
+                    right + 36.0
+                );
+            }
+            if has_marks && !points.is_empty() {
+                out += &mark(i, [right + 25.0, y], color);
+            }
             out += &text(right + 42.0, y + 4.5, "start", false, &curve.name);
         }
         out + "</svg>\n"
     }
+}
+
+/// The mark of a point: with the colours, which are seven, 28 kinds.
+fn mark(curve: usize, [x, y]: [f64; 2], color: &str) -> String {
+    let corners: &[[f64; 2]] = match curve % 4 {
+        0 => return format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\"/>\n"),
+        1 => &[[-3.2, -3.2], [3.2, -3.2], [3.2, 3.2], [-3.2, 3.2]],
+        2 => &[[0.0, -4.5], [4.2, 3.0], [-4.2, 3.0]],
+        _ => &[[0.0, -4.8], [4.8, 0.0], [0.0, 4.8], [-4.8, 0.0]],
+    };
+    let places: Vec<String> = corners
+        .iter()
+        .map(|[right, down]| format!("{:.1},{:.1}", x + right, y + down))
+        .collect();
+    format!("<polygon points=\"{}\" fill=\"{color}\"/>\n", places.join(" "))
 }
 
 /// The lowest and the highest point of each stretch, where there are more points than can be seen.
@@ -213,26 +235,44 @@ struct Axis {
     logarithmic: bool,
     /// Nothing lies along it.
     is_empty: bool,
+    /// Where all points are, where that is at few places which are far enough apart: its ticks.
+    sizes: Vec<f64>,
 }
 
 impl Axis {
-    fn new(values: impl Iterator<Item = f64>, logarithmic: bool) -> Axis {
-        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
-            (l.min(v), h.max(v))
-        });
+    fn new(values: impl Iterator<Item = f64> + Clone, logarithmic: bool, is_across: bool) -> Axis {
+        let (low, high) = values
+            .clone()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+                (l.min(v), h.max(v))
+            });
         let is_empty = low > high;
         let (low, high) = match (is_empty, logarithmic) {
             (true, _) => (1.0, 10.0),
             (false, true) => (low / 1.2, high * 1.2),
             (false, false) if low == high => (low - 1.0, high + 1.0),
-            (false, false) => (low, high),
+            (false, false) if is_across => (low, high),
+            // Curves do not run along the frame.
+            (false, false) => (low - 0.05 * (high - low), high + 0.05 * (high - low)),
         };
-        Axis {
+        let mut axis = Axis {
             low,
             high,
             logarithmic,
             is_empty,
+            sizes: Vec::new(),
+        };
+        if logarithmic && is_across {
+            let mut sizes: Vec<f64> = values.collect();
+            sizes.sort_by(f64::total_cmp);
+            sizes.dedup();
+            // Room for a number of seven digits.
+            let has_room = |pair: &[f64]| axis.part(pair[1]) - axis.part(pair[0]) >= 0.08;
+            if sizes.windows(2).all(has_room) {
+                axis.sizes = sizes;
+            }
         }
+        axis
     }
 
     /// Where a value lies between the ends, from 0 to 1.
@@ -245,8 +285,8 @@ impl Axis {
     }
 
     fn ticks(&self) -> Vec<f64> {
-        if self.is_empty {
-            return Vec::new();
+        if self.is_empty || !self.sizes.is_empty() {
+            return self.sizes.clone();
         }
         if self.logarithmic {
             let wide = self.high / self.low > 300.0;
@@ -296,8 +336,16 @@ mod tests {
         chart.logarithmic = [true, true];
         chart.curves[0].points = vec![[0.0, 5.0], [64.0, 1e6], [4096.0, 1e3]];
         let svg = chart.svg();
-        assert_eq!(svg.matches("<circle").count(), 2);
-        assert!(svg.contains(">10k</text>") && svg.contains(">100</text>"));
+        // Two points, and the mark beside the name.
+        assert_eq!(svg.matches("<circle").count(), 3);
+        // Few sizes are ticks themselves; what is measured has round numbers.
+        assert!(svg.contains(">10k</text>") && svg.contains(">64</text>") && svg.contains(">4096</text>"));
+        assert!(!svg.contains(">100</text>"));
+        // Sizes without room for their numbers are not.
+        chart.curves[0].points[1][0] = 4095.0;
+        assert!(!chart.svg().contains(">4096</text>"));
+        chart.curves[0].points.push([64.0, 1e4]);
+        assert!(chart.svg().contains(">100</text>"));
         // More curves than colours and rows are told apart and named, too.
         chart.curves = (0..21)
             .map(|i| Curve {
@@ -325,6 +373,39 @@ mod tests {
         let svg = chart.svg();
         assert!(svg.contains(">nothing was recorded</text>") && !svg.contains(">10</text>"));
         assert!(svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn single_points_are_told_apart_and_curves_keep_off_the_frame() {
+        let curve = |i: usize, y: f64| Curve {
+            name: format!("curve {i}"),
+            points: vec![[256.0, y]],
+        };
+        let mut chart = Chart {
+            title: String::new(),
+            labels: [String::new(), String::new()],
+            logarithmic: [false, false],
+            curves: (0..28).map(|i| curve(i, 1.0)).collect(),
+        };
+        // Each mark is there twice: at the point and beside the name, where no line is.
+        let svg = chart.svg();
+        let kinds = svg
+            .lines()
+            .filter(|line| line.starts_with("<circle") || line.starts_with("<polygon"));
+        let kind = |line: &str| Some(format!("{} {}", &line[..8], line.split_once("fill=")?.1));
+        let corners = |line: &str| line.matches(',').count();
+        let kinds: Vec<_> = kinds.map(|line| (kind(line), corners(line))).collect();
+        assert_eq!(kinds.len(), 56);
+        assert!(!svg.contains("stroke-width=\"2\""));
+        // Squares and diamonds have four corners each.
+        assert_eq!(kinds.iter().collect::<std::collections::BTreeSet<_>>().len(), 21);
+        chart.curves = vec![curve(0, -1.0), curve(1, 1.0)];
+        let svg = chart.svg();
+        let heights = svg.lines().filter(|line| line.starts_with("<circle"));
+        let height = heights
+            .filter_map(|line| line.split('"').nth(3)?.parse::<f64>().ok())
+            .next();
+        assert_eq!(height, Some(380.0), "{svg}");
     }
 
     #[test]
