@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 archive(&shell, &target, linker.as_deref(), &out)?;
                 made += 1;
             }
-            Err(why) if arguments.target.is_empty() => println!("{target}: left out: {why}"),
+            Err(why) if arguments.target.is_empty() => println!("{target}: skipped: {why}"),
             Err(why) => bail!("{target}: {why}"),
         }
     }

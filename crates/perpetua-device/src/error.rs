@@ -313,7 +313,7 @@ pub enum Error {
         /// What is wrong, with line and remedy.
         message: String,
     },
-    /// The kernel needs something that the device has not.
+    /// The kernel needs something that the device lacks.
     #[error("{backend}: {error}")]
     Render {
         /// The backend.

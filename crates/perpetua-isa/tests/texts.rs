@@ -4,7 +4,7 @@ use perpetua_isa::{Assembler, Program, verify};
 
 // Text, line, column, and a part of what is said.
 const TEXTS: &[(&str, u32, usize, &str)] = &[
-    ("  ad.f32 r0, r1, r2", 1, 3, "`ad.f32` is no instruction"),
+    ("  ad.f32 r0, r1, r2", 1, 3, "`ad.f32` is not an instruction"),
     ("  add r0, r1, r2", 1, 3, "needs a type, as `add.f32`"),
     ("  cvt.f32 r0, r1", 1, 3, "needs two types"),
     ("  add.f32 r0, r1", 1, 17, "takes 3 operands"),
@@ -17,7 +17,7 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
         "256 does not fit u8, which holds 0 to 255",
     ),
     ("  mov.i8 r0, -129", 1, 14, "does not fit i8"),
-    ("  mov.f32 r0, 1.5x", 1, 15, "is no float"),
+    ("  mov.f32 r0, 1.5x", 1, 15, "is not a float"),
     ("  nop\n  bra there", 2, 7, "there is no label `there`"),
     ("here: nop\nhere: nop", 2, 1, "is there already"),
     ("  call there", 1, 8, "there is no routine `there`"),

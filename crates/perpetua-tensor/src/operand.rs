@@ -72,7 +72,7 @@ impl Operand {
     // Its bits in a type; or what is wrong with it.
     fn bits(&self, dtype: DType) -> Result<u64, String> {
         match self {
-            Operand::Tensor(_) => Err("a tensor is no number".into()),
+            Operand::Tensor(_) => Err("a tensor is not a number".into()),
             Operand::Float(value) => Ok(number(dtype, *value)),
             Operand::Bool(value) => Ok(number(dtype, f64::from(u8::from(*value)))),
             Operand::Integer(value) if dtype.is_float() => Ok(number(dtype, *value as f64)),

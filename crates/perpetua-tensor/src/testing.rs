@@ -78,7 +78,7 @@ pub fn realize_unfused(tensors: &[&Tensor]) -> Result<()> {
 /// The kernels that a tensor takes, as WGSL for devices without extensions.
 ///
 /// # Errors
-/// If an operation on the way was refused, or needs what WGSL has not.
+/// If an operation on the way was refused, or needs what WGSL lacks.
 pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
     tensor.check()?;
     let graph = Graph::of(&[tensor]);

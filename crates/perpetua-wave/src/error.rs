@@ -22,8 +22,11 @@ pub enum Part {
 pub enum Error {
     /// The time step is too long for the fastest medium.
     #[error(
-        "a time step of {time_step:.4e} s is unstable with cells of {spacing:.4e} m and waves of {speed} m/s; \
-         the largest stable one is {largest:.4e} s: leave it out, or take finer steps"
+        "a time step of {} s is unstable with cells of {} m and waves of {speed} m/s; \
+         the largest stable one is {} s: leave it out, or take finer steps",
+        short(.time_step),
+        short(.spacing),
+        short(.largest)
     )]
     Unstable {
         /// What was asked for, in seconds.
@@ -94,6 +97,19 @@ pub enum Error {
 }
 
 perpetua_device::debug_as_display!(Error);
+
+/// Five digits of a quantity, with an exponent where it needs one.
+fn short(value: &f64) -> String {
+    let text = format!("{value:.4e}");
+    let Some((digits, exponent)) = text.split_once('e').filter(|(digits, _)| digits.contains('.')) else {
+        return text;
+    };
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    match exponent {
+        "0" => digits.to_owned(),
+        _ => format!("{digits}e{exponent}"),
+    }
+}
 
 /// What a wave simulation gives.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -368,7 +368,7 @@ fn main() -> Result<()> {
         let device = match Device::new(kind, 0) {
             Ok(device) => device,
             Err(error) => {
-                println!("summary: {kind:<6} left out: {error}");
+                println!("summary: {kind:<6} skipped: {error}");
                 continue;
             }
         };

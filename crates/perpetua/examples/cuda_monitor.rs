@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         None => 1,
         Some((Ok(turns), _)) => turns,
         Some((Err(_), word)) => {
-            eprintln!("error: `{word}` is no number of tables");
+            eprintln!("error: `{word}` is not a number of tables");
             return ExitCode::FAILURE;
         }
     };

@@ -44,7 +44,7 @@ fn arguments() -> Result<(RuntimeBuilder, Option<u64>), String> {
             "--watch" => {
                 let seconds = value.parse();
                 watch =
-                    Some(seconds.map_err(|_| format!("--watch `{value}`: that is no number of seconds"))?);
+                    Some(seconds.map_err(|_| format!("--watch `{value}`: that is not a number of seconds"))?);
             }
             _ => {
                 return Err(format!(

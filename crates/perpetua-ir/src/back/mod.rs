@@ -25,7 +25,7 @@ use crate::verify::Verified;
 ///
 /// # Errors
 /// [`RenderError::NotBuilt`] when the program was built without the target's renderer.
-/// [`RenderError::Lacks`] when the kernel needs what the target has not, [`RenderError::Unsupported`] and
+/// [`RenderError::Lacks`] when the kernel needs what the target lacks, [`RenderError::Unsupported`] and
 /// [`RenderError::Limit`] for the few things that no capability names.
 pub fn render(kernel: &Verified, target: &Target) -> Result<Source, RenderError> {
     match target {

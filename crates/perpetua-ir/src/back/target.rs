@@ -235,7 +235,7 @@ pub enum RenderError {
         /// The renderer's Cargo feature.
         feature: &'static str,
     },
-    /// The kernel needs something that the target has not.
+    /// The kernel needs something that the target lacks.
     #[error("kernel `{kernel}`{} needs {capability}, which {target} lacks: {}", line_text(*.line), .capability.remedy())]
     Lacks {
         /// Kernel's name.

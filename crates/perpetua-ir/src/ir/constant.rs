@@ -62,7 +62,7 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
     if ty.is_float() {
         // An integer's form is a float, too.
         let plain = text.replace('_', "");
-        let value = |wrong: std::num::ParseFloatError| format!("`{text}` is no float: {wrong}");
+        let value = |wrong: std::num::ParseFloatError| format!("`{text}` is not a float: {wrong}");
         let (value, bits): (f64, u64) = match ty {
             Scalar::F16 => {
                 let value = f16::from_f64(plain.parse().map_err(value)?);
@@ -88,7 +88,7 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
             false => Ok(bits),
         };
     }
-    let value = integer(text).ok_or_else(|| format!("`{text}` is no integer"))?;
+    let value = integer(text).ok_or_else(|| format!("`{text}` is not an integer"))?;
     let width = ty.bits();
     let (low, high) = match ty.is_signed_int() {
         true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),

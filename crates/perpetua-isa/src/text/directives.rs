@@ -36,7 +36,7 @@ pub(crate) const DIRECTIVES: [(&str, &str); 11] = [
     (
         ".macro NAME A, B",
         "The lines up to `.endmacro` are a macro. A line `NAME x, y` stands for them, with `x` for `\\A`, `y` for `\\B`, and \
-         for `\\@` a number that no other use has. NAME is no instruction and no directive.",
+         for `\\@` a number that no other use has. NAME is neither an instruction nor a directive.",
     ),
     (".endmacro", "Ends a macro."),
 ];

@@ -58,7 +58,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, line: &Line, names: &Names) -> Resu
     };
     let (opcode, ty, from) = mnemonic(word).ok_or_else(|| AssembleError {
         help: meant(word),
-        ..line.error(span.clone(), format!("`{word}` is no instruction"))
+        ..line.error(span.clone(), format!("`{word}` is not an instruction"))
     })?;
     let row = opcode.row();
     let missing_type = row.types.is_some() && ty.is_none();

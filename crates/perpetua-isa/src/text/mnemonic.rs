@@ -36,7 +36,7 @@ pub(super) fn mnemonic(word: &str) -> Option<(Opcode, Option<Scalar>, Option<Sca
     Some((named(rest)?, Some(first), Some(last)))
 }
 
-/// What somebody may have meant who wrote what is no instruction.
+/// What somebody may have meant who wrote what is not an instruction.
 pub(super) fn meant(word: &str) -> Option<String> {
     let stem = word.split('.').next().unwrap_or(word);
     let known = || hint(stem).map(String::from).or_else(|| ptx::hint(word));

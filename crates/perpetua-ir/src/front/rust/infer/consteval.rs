@@ -92,7 +92,7 @@ impl Evaluator<'_> {
             Ty::Scalar(s) => Ok(s),
             other => self.fail(
                 expr.line,
-                format!("a constant of type `{}` is no number", self.types.show(&other)),
+                format!("a constant of type `{}` is not a number", self.types.show(&other)),
             ),
         }
     }
@@ -104,7 +104,7 @@ impl Evaluator<'_> {
             ConstValue::Enum(e, value) => Ok((e.repr, self.cut(e.repr, value as u64))),
             other => self.fail(
                 expr.line,
-                format!("a constant of type `{}` is no number", other.type_desc()),
+                format!("a constant of type `{}` is not a number", other.type_desc()),
             ),
         }
     }

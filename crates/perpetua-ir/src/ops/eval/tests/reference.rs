@@ -121,7 +121,7 @@ pub(super) fn int_unary(op: UnaryOp, s: Scalar, a: u64) -> u64 {
         UnaryOp::TrailingZeros => (0..n).take_while(|i| a >> i & 1 == 0).count() as u64,
         UnaryOp::ReverseBits => (0..n).fold(0, |r, i| r | (a >> i & 1) << (n - 1 - i)),
         UnaryOp::SwapBytes => (0..n / 8).fold(0, |r, i| r | (a >> (8 * i) & 0xff) << (n - 8 - 8 * i)),
-        _ => panic!("{op:?} is no integer operator"),
+        _ => panic!("{op:?} is not an integer operator"),
     }
 }
 
@@ -157,7 +157,7 @@ pub(super) fn int_binary(op: BinaryOp, s: Scalar, a: u64, b: u64) -> Result<u64,
         BinaryOp::SaturatingAdd => wrap(s, clamp(s, x + y)),
         BinaryOp::SaturatingSub => wrap(s, clamp(s, x - y)),
         BinaryOp::AbsDiff => wrap(s, (x - y).abs()),
-        _ => panic!("{op:?} is no integer operator"),
+        _ => panic!("{op:?} is not an integer operator"),
     })
 }
 
@@ -185,7 +185,7 @@ macro_rules! float_reference {
                 UnaryOp::IsInfinite => x.is_infinite().into(),
                 UnaryOp::IsFinite => x.is_finite().into(),
                 UnaryOp::IsSignNegative => x.is_sign_negative().into(),
-                _ => panic!("{op:?} is no float operator"),
+                _ => panic!("{op:?} is not a float operator"),
             }
         }
 
@@ -206,7 +206,7 @@ macro_rules! float_reference {
                 BinaryOp::Le => (x <= y).into(),
                 BinaryOp::Gt => (x > y).into(),
                 BinaryOp::Ge => (x >= y).into(),
-                _ => panic!("{op:?} is no float operator"),
+                _ => panic!("{op:?} is not a float operator"),
             }
         }
     };
