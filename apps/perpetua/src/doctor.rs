@@ -42,7 +42,7 @@ fn check(device: &Device) -> Result<String, Failure> {
         .position(|(x, y)| *y != 1.0 + x + 2.0 * x + 3.0 * x);
     match wrong {
         None => Ok(format!(
-            "{} computes right ({:.1} ms with compilation)",
+            "{} computes correctly ({:.1} ms with compilation)",
             device.info().name,
             elapsed.as_secs_f64() * 1e3
         )),

@@ -206,7 +206,7 @@ fn written(texts: &[(&str, String)], folder: &Path, args: &Args) -> Result<(), F
     all.try_for_each(|(place, (_, text))| files::write(place, text.as_bytes()))
 }
 
-/// What a WGSL text needs that the language itself has not, and no directive in it asks for.
+/// What a WGSL text needs that the language itself lacks, and no directive in it asks for.
 fn needs(kernel: &Verified) -> String {
     const ADDED: [(Capability, &str, &str); 3] = [
         (Capability::Int64, "64-bit integers", "SHADER_INT64"),
@@ -222,7 +222,7 @@ fn needs(kernel: &Verified) -> String {
         .filter(|(capability, ..)| kernel.facts().needs(*capability));
     asked
         .map(|(_, what, feature)| {
-            format!("// needs {what}, which WGSL has not: naga takes them where wgpu's feature {feature} is on; browsers do not\n")
+            format!("// needs {what}, which WGSL lacks: naga takes them where wgpu's feature {feature} is on; browsers do not\n")
         })
         .collect()
 }
@@ -467,7 +467,7 @@ mod tests {
         tint(&wgsl, &[]).required("three kernels as WGSL").unwrap();
         let wide = whole(Form::Wgsl, 4);
         assert!(
-            wide.starts_with("// needs 64-bit integers, which WGSL has not"),
+            wide.starts_with("// needs 64-bit integers, which WGSL lacks"),
             "{wide:.200}"
         );
         naga(&wide, &["shader_int64"])

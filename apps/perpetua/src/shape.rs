@@ -21,7 +21,7 @@ pub(crate) struct Shape {
     /// How many blocks to run, as X,Y,Z
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     grid: Vec<u32>,
-    /// Lanes of a block, as X,Y,Z [default: what the code says, or up to 256 that make the lanes exactly]
+    /// Lanes of a block, as X,Y,Z [default: what the code says, or the most up to 256 that make the lanes exactly; code that counts on a size says it]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     block: Vec<u32>,
 }
@@ -39,13 +39,12 @@ impl Shape {
     }
 
     /// The launch. `block`: what the code demands; `axes`: how many it tells apart; `lanes`: how many there should be where nobody says,
-    /// exactly so many where their blocks may have any size (`is_free`), so that kernels without a condition fit.
+    /// exactly so many where nobody says how large blocks are, so that kernels without a condition fit.
     pub(crate) fn config(
         &self,
         block: Option<[u32; 3]>,
         axes: usize,
         lanes: Option<[u64; 3]>,
-        is_free: bool,
     ) -> Result<LaunchConfig, Failure> {
         for (option, given) in [
             ("--lanes", self.lanes.len()),
@@ -64,7 +63,7 @@ impl Shape {
                 return Err(format!("{option} is 0 along an axis: nothing would run").into());
             }
         }
-        let is_fixed = !self.block.is_empty() || block.is_some() || !is_free;
+        let is_fixed = !self.block.is_empty() || block.is_some();
         let mut block = match (self.block.is_empty(), block) {
             (false, _) => three(&self.block, 1),
             (true, Some(block)) => block,
@@ -122,7 +121,7 @@ mod tests {
     fn blocks_hold_all_lanes() {
         let check =
             |shape: Shape, axes: usize, lanes: Option<[u64; 3]>, expect: Result<[[u32; 3]; 2], &str>| match (
-                shape.config(None, axes, lanes, true),
+                shape.config(None, axes, lanes),
                 expect,
             ) {
                 (Ok(found), Ok([grid, block])) => {

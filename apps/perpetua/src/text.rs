@@ -68,6 +68,17 @@ pub(crate) fn rate(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// How many times as much, with two digits at least.
+pub(crate) fn ratio(value: f64) -> String {
+    let decimals = match value {
+        0.1.. => 2,
+        0.01.. => 3,
+        0.001.. => 4,
+        _ => return format!("{value:.1e}"),
+    };
+    format!("{value:.decimals$}")
+}
+
 /// Rows with the columns below each other: the first to the left, the others to the right.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -129,6 +140,12 @@ mod tests {
             [0.0419, 4.49, 35.4, 2e5].map(rate),
             ["0.042", "4.5", "35", "200000"]
         );
+    }
+
+    #[test]
+    fn ratios_have_two_digits() {
+        let shown = [12.345, 0.5, 0.0126, 0.00416, 0.000_02].map(ratio);
+        assert_eq!(shown, ["12.35", "0.50", "0.013", "0.0042", "2.0e-5"]);
     }
 
     #[test]

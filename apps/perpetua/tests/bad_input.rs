@@ -323,7 +323,7 @@ fn every_mistake_is_named() {
     #[cfg(feature = "isa")]
     for (args, expect) in [
         ("isa run none.pasm --lanes 1", "none.pasm: No such file"),
-        ("isa run p.pasm --lanes 1", "`frob.u32` is no instruction"),
+        ("isa run p.pasm --lanes 1", "`frob.u32` is not an instruction"),
         ("isa asm p.pasm", "--> p.pasm:2:5"),
     ] {
         check(args, expect);

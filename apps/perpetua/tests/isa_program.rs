@@ -241,9 +241,11 @@ fn a_program_runs_on_what_is_named() {
     ));
     assert!(printed.contains("y = [2. 4. 6. 8.]"), "{printed}");
     folder.fails(
-        &format!("run saxpy.pasm --buffer x=ones:4 {on}"),
-        "the buffer `y` (f32) needs --buffer y=",
+        "run saxpy.pasm --buffer x=ones:4",
+        "the buffer `y` (f32) needs --buffer y=…; the parameter `a: f32` needs --param a=…; the launch needs --lanes X,Y,Z",
     );
+    let said = String::from_utf8_lossy(&folder.isa(&saxpy).stderr).into_owned();
+    assert!(said.contains("saxpy: grid (1, 1, 1), block (4, 1, 1)"), "{said}");
     folder.fails(
         &format!("{saxpy} --param b=1"),
         "saxpy has no parameter `b`: it has a",
@@ -390,6 +392,13 @@ fn what_there_is_is_listed() {
     }
     let some = folder.prints("list atlas_gelu");
     assert!(some.contains("gelu") && !some.contains("matmul"), "{some}");
+    for expect in [
+        "matmul: --buffer a=… (f32) --buffer b=… (f32) --buffer c=… (f32, written) --param n=… (u32) --lanes X,Y (in blocks of 16 x 16 x 1)",
+        "atlas_sqrt_f64: --buffer a=… (f64) --buffer out=… (f64, written) --lanes X",
+    ] {
+        let one = folder.prints(&format!("list {}", expect.split(':').next().unwrap()));
+        assert!(one.contains(&format!("    {expect}\n")), "{one}");
+    }
     folder.fails(
         "list nothing_like_that",
         "the library has no program with `nothing_like_that`",
@@ -404,6 +413,8 @@ fn the_bench_has_a_line_for_each_figure() {
     for name in [
         "atlas_add_f32",
         "untrusted, ms",
+        "(lane by lane: an interpreter that goes through the program for each lane, on one core)",
+        "(more, %: how much longer",
         "prepared program",
         "decode",
         "render as PTX",
@@ -448,7 +459,7 @@ fn files_are_written_when_nobody_reads_the_rest() {
     );
     folder.fails(
         "bench --backend cpu --plot b.svg",
-        "--plot draws a GPU beside the CPU, and there is none",
+        "--plot draws a GPU beside the CPU, and --backend names none",
     );
 }
 

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::super::{Backend, Failure};
 use crate::listing::Listing;
-use crate::text::table;
+use crate::text::{ratio, table};
 use crate::whole::counted;
 use crossover::{chart, rows};
 
@@ -76,13 +76,25 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .map_err(|error| format!("--seconds {}: {error}", args.seconds))?,
     };
     if args.plot.is_some() && executors.iter().all(|executor| executor.device().info().on_host) {
-        return Err("--plot draws a GPU beside the CPU, and there is none".into());
+        return Err(match args.backend.is_empty() {
+            true => "--plot draws a GPU beside the CPU, and there is none",
+            false => "--plot draws a GPU beside the CPU, and --backend names none",
+        }
+        .into());
     }
     let mut listing = Listing::new(args.plot.is_some());
     for executor in &executors {
         listing.print(&format!("{:?}\n", executor.device()))?;
         listing.print(&table(&bench.element_wise(executor)?))?;
+        if executor.device().info().on_host {
+            listing.print(
+                "(lane by lane: an interpreter that goes through the program for each lane, on one core)\n",
+            )?;
+        }
         listing.print(&table(&bench.untrusted(executor)?))?;
+        listing.print(
+            "(more, %: how much longer a launch takes with an untrusted program's limits than without)\n",
+        )?;
         listing.print(&table(&bench.launches(executor)?))?;
         listing.print("\n")?;
     }
@@ -414,10 +426,6 @@ impl Bench {
 
 fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(String::from).into()
-}
-
-fn ratio(value: f64) -> String {
-    format!("{value:.2}")
 }
 
 // A program of about so many instructions: arithmetic on floats and integers, loads, stores, and a branch in every twenty.

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use perpetua::isa::serve::markdown;
 use perpetua::isa::{
-    Arguments, Assembler, At, Error, Limits, Program, fuse, library, lower, specification, verify,
+    Arguments, Assembler, At, Error, Limits, Memory, MemoryKind, Program, fuse, library, lower,
+    specification, verify,
 };
 use perpetua_ir::ir::FaultKind;
 
+use super::run::axes;
 use super::say::{self, say};
 use super::stdout::stdout;
 use super::whole::{counted, from_nought};
@@ -320,7 +322,7 @@ fn renamed(text: &str) -> Result<Source, Failure> {
     Ok(source)
 }
 
-// The library's programs, a line for those that differ in their type alone.
+// The library's programs, a line for those that differ in their type alone; where some are named, with what a run of them takes.
 fn list(part: &str) -> Result<(), Failure> {
     let mut text = String::new();
     for family in library::families() {
@@ -329,15 +331,46 @@ fn list(part: &str) -> Result<(), Failure> {
             [] => family.stem.clone(),
             types => format!("{}_{{{}}}", family.stem, types.join(",")),
         };
-        let is_named = |ty: &&str| format!("{}_{ty}", family.stem).contains(part);
-        if names.contains(part) || types.iter().any(is_named) {
-            text += &format!("{names}\n    {}\n", family.doc);
+        let all = types.iter().map(|ty| format!("{}_{ty}", family.stem));
+        let mut all = all.chain(types.is_empty().then(|| family.stem.clone()));
+        let first = all.clone().next();
+        let named = all.find(|name| name.contains(part));
+        let Some(shown) = named.or(first.filter(|_| names.contains(part))) else {
+            continue;
+        };
+        text += &format!("{names}\n    {}\n", family.doc);
+        if !part.is_empty() {
+            text += &signature(&shown)?;
         }
     }
     match text.is_empty() {
         true => Err(format!("the library has no program with `{part}` in its name").into()),
         false => print(&text),
     }
+}
+
+// What a run of a program of the library takes.
+fn signature(name: &str) -> Result<String, Failure> {
+    let program = library::library(name)?;
+    let kernel = lower::lower(&verify::verify(&program)?, lower::Options::default())?;
+    let memory = |memory: &Memory| {
+        let (name, element) = (&memory.name, memory.element);
+        Some(match memory.kind {
+            MemoryKind::Buffer { writable: true, .. } => format!("--buffer {name}=… ({element}, written)"),
+            MemoryKind::Buffer { .. } => format!("--buffer {name}=… ({element})"),
+            MemoryKind::Pool { .. } => format!("--pool {name}=BYTES"),
+            MemoryKind::Shared { .. } | MemoryKind::Constants(_) => return None,
+        })
+    };
+    let mut words: Vec<String> = program.memories.iter().filter_map(memory).collect();
+    let parameters = program.parameters.iter();
+    words.extend(parameters.map(|parameter| format!("--param {}=… ({})", parameter.name, parameter.ty)));
+    let lanes = ["X", "X,Y", "X,Y,Z"][axes(kernel.kernel()) - 1];
+    words.push(match program.block {
+        Some([x, y, z]) => format!("--lanes {lanes} (in blocks of {x} x {y} x {z})"),
+        None => format!("--lanes {lanes}"),
+    });
+    Ok(format!("    {name}: {}\n", words.join(" ")))
 }
 
 // A program in either form, or one of the library's.

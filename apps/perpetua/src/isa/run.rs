@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use perpetua::device::{BackendKind, Device};
 use perpetua::isa::serve::{self, Address, Client, Job};
-use perpetua::isa::{Arguments, Executor, LaunchConfig, Memory, MemoryKind, Program, fuse_for};
+use perpetua::isa::{Arguments, Executor, LaunchConfig, Memory, MemoryKind, Parameter, Program, fuse_for};
 use perpetua_ir::ir::{Scalar, constant};
 
 use super::Source;
 use crate::patience::Patience;
 use crate::run::picture;
+use crate::say::say;
 use crate::shape::Shape;
 use crate::values::{self, Content};
 use crate::{Backend, Failure, files};
@@ -21,7 +22,7 @@ pub(super) struct Args {
     /// PROGRAM:NAME=NEW,… renames buffers, and `perpetua isa explain` shows what becomes of them
     #[arg(required = true, value_name = "PROGRAM")]
     programs: Vec<String>,
-    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, as in zeros:480x640
+    /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, in this order, as in zeros:480x640
     #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
     buffers: Vec<(String, String)>,
     /// A pool's size in bytes; all of it is zero
@@ -80,6 +81,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             return Err(format!("{} has no buffer `{name}`: it has {buffers}", program.name).into());
         }
     }
+    let mut missing = missing(program, args);
+    if args.shape.axes() == 0 {
+        missing.push("the launch needs --lanes X,Y,Z, or --grid X,Y,Z".to_owned());
+    }
     let pools = pools(program, &args.pools)?;
     let mut arguments = Arguments::new();
     for (name, value) in &args.parameters {
@@ -96,6 +101,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .map_err(|error| format!("--param {name}: {error}"))?;
         arguments = arguments.with_bytes(name.as_str(), parameter.ty, bits.to_le_bytes());
     }
+    values::none_missing(&missing)?;
     // What is too large is not made.
     let named = |(name, text): &(String, String)| {
         let memory = program.memory(name)?;
@@ -108,8 +114,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut contents = Vec::new();
     for buffer in program.buffers() {
         let Some((_, content)) = args.buffers.iter().find(|(name, _)| *name == buffer.name) else {
-            let name = &buffer.name;
-            return Err(format!("the buffer `{name}` ({}) needs --buffer {name}=…", buffer.element).into());
+            continue;
         };
         let read =
             Content::read(buffer.element, content).map_err(|e| format!("--buffer {}: {e}", buffer.name))?;
@@ -124,7 +129,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let (path, _) = super::path_and_names(text);
         files::check_places(&places, Some(("the program", path)))?;
     }
-    let config = args.shape.config(program.block, args.shape.axes(), None, true)?;
+    let config = args.shape.config(program.block, args.shape.axes(), None)?;
+    say(format!(
+        "{}: grid {}, block {}",
+        program.name, config.grid, config.block
+    ));
     if programs.len() > 1 {
         let len = |memory: &Memory| {
             let content = contents.iter().find(|(name, ..)| *name == memory.name);
@@ -247,7 +256,30 @@ fn here(
     read.collect()
 }
 
-// Each pool's size, of a command line that names all of them and nothing else.
+// What a program takes that the command line does not give it.
+fn missing(program: &Program, args: &Args) -> Vec<String> {
+    let is_given = |given: &[(String, String)], name: &str| given.iter().any(|(known, _)| known == name);
+    let memories = program.memories.iter().filter_map(|memory| {
+        let name = &memory.name;
+        match memory.kind {
+            MemoryKind::Buffer { .. } if !is_given(&args.buffers, name) => {
+                let element = memory.element;
+                Some(format!("the buffer `{name}` ({element}) needs --buffer {name}=…"))
+            }
+            MemoryKind::Pool { .. } if !is_given(&args.pools, name) => {
+                Some(format!("the pool `{name}` needs --pool {name}=BYTES"))
+            }
+            _ => None,
+        }
+    });
+    let parameters = program.parameters.iter();
+    let parameters = parameters.filter(|parameter| !is_given(&args.parameters, &parameter.name));
+    let parameters = parameters
+        .map(|Parameter { name, ty }| format!("the parameter `{name}: {ty}` needs --param {name}=…"));
+    memories.chain(parameters).collect()
+}
+
+// The sizes of pools, of a command line that names only such.
 fn pools(program: &Program, given: &[(String, String)]) -> Result<Vec<(String, usize)>, Failure> {
     let pools = program.memories.iter();
     let names: Vec<&str> = pools
@@ -261,14 +293,11 @@ fn pools(program: &Program, given: &[(String, String)]) -> Result<Vec<(String, u
         }
         .into());
     }
-    let size = |name: &str| -> Result<(String, usize), Failure> {
-        let Some((_, bytes)) = given.iter().find(|(known, _)| known == name) else {
-            return Err(format!("the pool `{name}` needs --pool {name}=BYTES").into());
-        };
+    let size = |(name, bytes): &(String, String)| -> Result<(String, usize), Failure> {
         let size = bytes
             .parse()
             .map_err(|error| format!("--pool {name}={bytes}: a number of bytes, as 65536 ({error})"))?;
-        Ok((name.to_owned(), size))
+        Ok((name.clone(), size))
     };
-    names.into_iter().map(size).collect()
+    given.iter().map(size).collect()
 }

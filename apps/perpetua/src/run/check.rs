@@ -30,7 +30,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
     races(false);
     let reference = match reference {
         Ok(reference) => reference,
-        Err(error) => return Err(job.failed(error)),
+        Err(error) => return Err(job.failed(error, plan, " in the interpreter")),
     };
     row("interpreter", "what the others are compared with; no races")?;
     let (mut wrong, mut failed) = (0, 0);
@@ -39,7 +39,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         let device = match Device::new(kind, 0) {
             Ok(device) => device,
             Err(error) => {
-                row(kind.name(), &format!("left out: {error}"))?;
+                row(kind.name(), &format!("skipped: {error}"))?;
                 continue;
             }
         };
@@ -51,7 +51,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         let said = match launch(&device, own, false, patience) {
             Ok(results) => compare(plan, &reference, own, &results, job.args.ulp.unwrap_or(ULP)),
             Err(Error::Fault(fault)) => Err(format!("DIFFERENT: {fault}")),
-            Err(error) if is_lack(&error) => Ok(format!("left out: it cannot run this: {error}")),
+            Err(error) if is_lack(&error) => Ok(format!("skipped: it cannot run this: {error}")),
             Err(error) => {
                 failed += 1;
                 Ok(format!("FAILED: {error}"))

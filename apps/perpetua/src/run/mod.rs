@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use perpetua::device::Error;
 use perpetua_ir::front::rust::FileKernel;
+use perpetua_ir::ir::SharedVar;
 
 use super::files;
 use super::patience::Patience;
@@ -23,15 +24,22 @@ use super::values::{self, pair};
 use super::whole::from_nought;
 use super::{Backend, Failure, open};
 use plan::Plan;
+#[cfg(feature = "isa")]
+pub(crate) use plan::axes;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "A content is a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, as in zeros:480x640.\n\n\
+    mut_arg("lanes", |lanes| lanes.help(
+        "How many lanes to run, at least, as X,Y,Z: as many blocks as that needs [default: one for each element of the longest buffer; \
+        where the kernel has rows and columns, those of --size, or of a buffer that has some]"
+    )),
+    after_help = "A content is a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, in this order, as in \
+        zeros:480x640, whose --size is 640x480. Structs have a row each, of their numbers in order.\n\n\
         Examples:\n  \
         perpetua run saxpy.rs --arg a=2.0 --buffer x=range:10 --buffer y=ones:10\n  \
         perpetua run saxpy.rs saxpy --arg a=2.0 --buffer x=x.npy --buffer y=y.npy --out y=y.npy\n  \
         perpetua run julia.rs --buffer y=zeros:512x512 --picture y --watch\n  \
-        perpetua run sum.rs 'sum::<f32, 256>' --buffer x=random:1000 --buffer y=zeros:4 --check"
+        perpetua run sum.rs 'sum::<f32, 256>' --buffer x=random:1024 --buffer y=zeros:4 --check"
 )]
 pub(super) struct Args {
     /// A Rust file with functions marked #[kernel]
@@ -50,11 +58,14 @@ pub(super) struct Args {
     /// Draw a buffer, to NAME.png where no file is named
     #[arg(long, value_name = "NAME[=FILE]")]
     picture: Option<String>,
-    /// The picture's size, and how many lanes run where nobody says [default: the buffer's rows and columns]
+    /// The picture's columns and rows, and how many lanes run where nobody says [default: the buffer's]
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = picture::size)]
     size: Option<[usize; 2]>,
     #[command(flatten)]
     shape: Shape,
+    /// Bytes of dynamic shared memory for each block: what `shared_slice` has
+    #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true, value_parser = from_nought::<u32>)]
+    shared: u32,
     /// Where to run it
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
@@ -148,7 +159,8 @@ fn once(args: &Args) -> Result<(), Failure> {
         device.backend(),
         device.info().name
     ));
-    let results = launch::launch(&device, &plan, false, args.patience).map_err(|error| job.failed(error))?;
+    let results =
+        launch::launch(&device, &plan, false, args.patience).map_err(|error| job.failed(error, &plan, ""))?;
     deliver(args, &plan, &results, picture)
 }
 
@@ -167,12 +179,20 @@ impl Job<'_> {
         Plan::new(self.args, self.file.lowered(self.kernel, &how)?)
     }
 
-    /// Shows a fault where it happened.
-    fn failed(&self, error: Error) -> Failure {
+    /// Shows a fault where it happened. `place`: what it ran on, where that is not said yet.
+    fn failed(&self, error: Error, plan: &Plan, place: &str) -> Failure {
         match error {
             Error::Fault(fault) => {
                 self.file.fault(&fault);
-                format!("`{}` ended with a fault", self.kernel.name).into()
+                let is_dynamic = |var: &SharedVar| var.dynamic && var.name == fault.site.subject;
+                let remedy = match plan.kernel.kernel().shared.iter().any(is_dynamic) {
+                    true => format!(
+                        ": `{}` has the dynamic shared memory of the launch, {} bytes; --shared BYTES gives it more",
+                        fault.site.subject, self.args.shared
+                    ),
+                    false => String::new(),
+                };
+                format!("`{}` ended with a fault{place}{remedy}", self.kernel.name).into()
             }
             Error::Race(race) => {
                 self.file.race(&race);

@@ -32,36 +32,42 @@ pub(super) struct Buffer {
 }
 
 impl Plan {
-    pub(super) fn new(args: &Args, kernel: Verified) -> Result<Plan, Failure> {
+    pub(super) fn new<'a>(args: &'a Args, kernel: Verified) -> Result<Plan, Failure> {
         let signature = kernel.kernel();
         check_names(args, signature)?;
-        let mut arguments = Vec::new();
+        let (mut arguments, mut missing) = (Vec::new(), Vec::new());
         for param in &signature.params {
-            arguments.push(match &param.kind {
-                ParamKind::Value(ty) => {
-                    let name = &param.name;
-                    let given = args.values.iter().find(|(given, _)| given == name);
-                    let Some((_, text)) = given else {
-                        return Err(format!("the parameter `{name}: {ty}` needs --arg {name}=…").into());
-                    };
-                    let bytes = values::value(ty, text).map_err(|error| format!("--arg {name}: {error}"))?;
-                    Argument::Value(ty.clone(), bytes)
-                }
-                ParamKind::Buffer { element, access } => {
-                    Argument::Buffer(Buffer::new(args, &param.name, element, *access)?)
-                }
-            });
+            let name = &param.name;
+            let given = |all: &'a [(String, String)]| Some(&*all.iter().find(|(given, _)| given == name)?.1);
+            match &param.kind {
+                ParamKind::Value(ty) => match given(&args.values) {
+                    Some(text) => {
+                        let bytes =
+                            values::value(ty, text).map_err(|error| format!("--arg {name}: {error}"))?;
+                        arguments.push(Argument::Value(ty.clone(), bytes));
+                    }
+                    None => missing.push(format!("the parameter `{name}: {ty}` needs --arg {name}=…")),
+                },
+                ParamKind::Buffer { element, access } => match given(&args.buffers) {
+                    Some(content) => {
+                        arguments.push(Argument::Buffer(Buffer::new(name, content, element, *access)?));
+                    }
+                    None => missing.push(format!("the buffer `{name}` ({element}) needs --buffer {name}=…")),
+                },
+            }
         }
+        values::none_missing(&missing)?;
         let plan = Plan {
             config: LaunchConfig::default(),
             kernel,
             arguments,
         };
         let (block, axes) = (plan.kernel.kernel().block_size, axes(plan.kernel.kernel()));
-        // Lanes that share memory or meet count on a block of the usual size.
-        let is_free = plan.kernel.kernel().shared.is_empty() && !plan.kernel.facts().synchronises();
-        let config = args.shape.config(block, axes, plan.lanes(args, axes), is_free)?;
-        Ok(Plan { config, ..plan })
+        let config = args.shape.config(block, axes, plan.lanes(args, axes))?;
+        Ok(Plan {
+            config: config.with_shared_bytes(args.shared),
+            ..plan
+        })
     }
 
     pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> + Clone {
@@ -104,10 +110,7 @@ impl Plan {
 }
 
 impl Buffer {
-    fn new(args: &Args, name: &str, element: &Type, access: Access) -> Result<Buffer, Failure> {
-        let Some((_, content)) = args.buffers.iter().find(|(given, _)| given == name) else {
-            return Err(format!("the buffer `{name}` ({element}) needs --buffer {name}=…").into());
-        };
+    fn new(name: &str, content: &str, element: &Type, access: Access) -> Result<Buffer, Failure> {
         let failed = |error: String| format!("--buffer {name}: {error}");
         let numbers = Numbers::of(element).map_err(failed)?;
         let (Content { bytes, mut shape }, each) = (
@@ -191,7 +194,7 @@ fn check_names(args: &Args, kernel: &Kernel) -> Result<(), Failure> {
 }
 
 /// How many axes a kernel tells apart.
-fn axes(kernel: &Kernel) -> usize {
+pub(crate) fn axes(kernel: &Kernel) -> usize {
     let mut axes = 1;
     for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
         body.block.walk(&mut |stmt| {

@@ -72,6 +72,14 @@ impl Content {
     }
 }
 
+/// An error that says all that is missing, if something is.
+pub(crate) fn none_missing(missing: &[String]) -> Result<(), String> {
+    match missing {
+        [] => Ok(()),
+        all => Err(all.join("; ")),
+    }
+}
+
 /// Bytes of what is named, without making it; nothing of a file.
 #[cfg(feature = "isa")]
 pub(crate) fn size_of_named(ty: Scalar, text: &str) -> Option<usize> {
@@ -92,7 +100,7 @@ pub(crate) fn extents(text: &str) -> Result<Vec<usize>, String> {
         .collect::<Result<_, _>>()
         .map_err(|_| {
             let text = say::short(text);
-            format!("`{text}` is no number of elements: write 1000, or 480x640 for rows and columns")
+            format!("`{text}` is not a number of elements: write 1000, or 480x640 for rows and columns")
         })
 }
 
@@ -286,8 +294,12 @@ mod tests {
         check(Scalar::U8, "range:2x2", Ok(&[0, 1, 2, 3]));
         check(Scalar::F32, "ones:1", Ok(&[0, 0, 128, 63]));
         check(Scalar::Bool, "ones:2", Ok(&[1, 1]));
-        check(Scalar::U8, "zeros:many", Err("`many` is no number of elements"));
-        check(Scalar::U8, "zeros:2x", Err("is no number of elements"));
+        check(
+            Scalar::U8,
+            "zeros:many",
+            Err("`many` is not a number of elements"),
+        );
+        check(Scalar::U8, "zeros:2x", Err("is not a number of elements"));
         check(Scalar::U8, "zeros:99999999999", Err("at most 8589934592"));
         check(
             Scalar::U8,
@@ -310,7 +322,11 @@ mod tests {
         let pair = Type::tuple(vec![Type::Scalar(Scalar::U8), Type::Scalar(Scalar::U16)]);
         assert_eq!(value(&pair, "1, 2").unwrap(), [1, 0, 2, 0]);
         assert!(value(&pair, "1").unwrap_err().contains("takes 2 numbers"));
-        assert!(value(&Type::U32, "x").unwrap_err().contains("`x` is no integer"));
+        assert!(
+            value(&Type::U32, "x")
+                .unwrap_err()
+                .contains("`x` is not an integer")
+        );
         assert!(
             value(&Type::F32, "1e999")
                 .unwrap_err()

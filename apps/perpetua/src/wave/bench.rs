@@ -134,7 +134,7 @@ fn scenes(args: &Args) -> Result<Vec<Case>, Failure> {
                     scene: Some(name.to_owned()),
                     size,
                 }),
-                Err(error) => say(format!("{name} at {size} cells is left out: {error}")),
+                Err(error) => say(format!("{name} at {size} cells is skipped: {error}")),
             }
         }
     }
@@ -267,13 +267,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Model::count(case.size).map_err(|error| format!("{}: {error}", case.name()))?;
     }
     cases.extend(scenes(args)?);
-    let mut figures: Vec<Figure> = Vec::new();
+    let (mut figures, mut devices): (Vec<Figure>, Vec<String>) = (Vec::new(), Vec::new());
     let mut listing = Listing::new(args.csv.is_some() || args.plot.is_some());
     for kind in kinds {
         let device = match Device::new(kind, 0) {
             Ok(device) => device,
             Err(error) if asked.is_empty() => {
-                listing.print(&format!("{kind}: left out: {error}\n"))?;
+                listing.print(&format!("{kind}: skipped: {error}\n"))?;
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -284,6 +284,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             continue;
         }
         listing.print(&format!("{kind} on {}\n", device.info().name))?;
+        if !devices.contains(&device.info().name) {
+            devices.push(device.info().name.clone());
+        }
         for case in &cases {
             fits(&device, case.size, args.dtype, false)?;
         }
@@ -325,7 +328,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         write(path, csv(&figures).as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        write(path, plot(&figures).as_bytes())?;
+        write(path, plot(&figures, &devices).as_bytes())?;
     }
     listing.end()
 }
@@ -359,7 +362,7 @@ fn table(figures: &[Figure], cases: &[Case]) -> String {
         for kind in &kinds {
             let figure = of(*kind, case);
             let ratio = |below: Option<f64>| match (figure, below) {
-                (Some(figure), Some(below)) => format!("{:.2}", figure.rate / below),
+                (Some(figure), Some(below)) => text::ratio(figure.rate / below),
                 _ => String::new(),
             };
             let mut cells = columns(*kind);
@@ -373,7 +376,11 @@ fn table(figures: &[Figure], cases: &[Case]) -> String {
         }
         rows.push(row);
     }
-    text::table(&rows)
+    let mut out = text::table(&rows);
+    if has_empty {
+        out += "empty: an empty medium as large as the scene, measured in turns with it\n";
+    }
+    out
 }
 
 fn csv(figures: &[Figure]) -> String {
@@ -392,7 +399,7 @@ fn csv(figures: &[Figure]) -> String {
 }
 
 /// A curve of each backend for what it is alike in but the size: an empty plane, empty cubes, each scene.
-fn plot(figures: &[Figure]) -> String {
+fn plot(figures: &[Figure], devices: &[String]) -> String {
     let mut curves: Vec<Curve> = Vec::new();
     for figure in figures {
         let what = match &figure.case.scene {
@@ -411,7 +418,7 @@ fn plot(figures: &[Figure]) -> String {
         }
     }
     let chart = Chart {
-        title: "Wave equation".to_owned(),
+        title: format!("Wave equation on {}", devices.join(", ")),
         labels: ["cells along x".to_owned(), "steps a second".to_owned()],
         logarithmic: [true; 2],
         curves,
@@ -445,14 +452,15 @@ mod tests {
             empty: None,
         };
         let [first, second] = figures;
-        let drawn = plot(&[
+        let figures = [
             first,
             second,
             of(None, [64; 3]),
             of(Some("lens"), [256, 128, 1]),
             of(None, [256; 3]),
-        ]);
-        for name in ["CPU", "CPU, cubes", "CPU, lens"] {
+        ];
+        let drawn = plot(&figures, &["a GPU".to_owned(), "a CPU".to_owned()]);
+        for name in ["CPU", "CPU, cubes", "CPU, lens", "Wave equation on a GPU, a CPU"] {
             assert_eq!(drawn.matches(&format!(">{name}</text>")).count(), 1, "{drawn}");
         }
         assert_eq!(drawn.matches("<polyline").count(), 3);
@@ -477,7 +485,8 @@ mod tests {
         let cases = [first.case.clone(), second.case.clone()];
         let expect = "steps/s     CUDA  / CPU  empty  / empty   CPU  empty  / empty\n\
             64 x 64    15625   3.12  20000     0.78  5000\n\
-            128 x 128                                7812\n";
+            128 x 128                                7812\n\
+            empty: an empty medium as large as the scene, measured in turns with it\n";
         assert_eq!(table(&[first, second, third], &cases), expect);
     }
 }

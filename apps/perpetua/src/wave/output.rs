@@ -1,5 +1,6 @@
 //! What probes recorded, as a table and as curves. Must not know files.
 
+use std::fmt::LowerExp;
 use std::io::{self, Write};
 
 use perpetua::wave::Simulation;
@@ -14,6 +15,12 @@ fn quoted(text: &str) -> String {
     }
 }
 
+/// A number as CSV has it, with an exponent where it needs one.
+fn number(value: impl LowerExp) -> String {
+    let text = format!("{value:e}");
+    text.strip_suffix("e0").unwrap_or(&text).to_owned()
+}
+
 /// What the probes recorded, a line a step.
 pub(super) fn csv(simulation: &Simulation, series: &[Vec<f32>], file: &mut dyn Write) -> io::Result<()> {
     let model = simulation.model();
@@ -24,9 +31,9 @@ pub(super) fn csv(simulation: &Simulation, series: &[Vec<f32>], file: &mut dyn W
     writeln!(file)?;
     for row in 0..series.first().map_or(0, Vec::len) {
         let step = simulation.probes_from() + row as u64;
-        write!(file, "{step},{:e}", step as f64 * model.time_step)?;
+        write!(file, "{step},{}", number(step as f64 * model.time_step))?;
         for values in series {
-            write!(file, ",{:e}", values[row])?;
+            write!(file, ",{}", number(values[row]))?;
         }
         writeln!(file)?;
     }

@@ -43,7 +43,7 @@ fn few(warnings: impl ExactSizeIterator<Item = String>, kind: &str) {
 fn warn(scene: &Scene, model: &Model, remarks: &Remarks) {
     if let Some(resolved) = remarks.cells_per_wavelength.filter(|n| *n < 6.0) {
         say(format!(
-            "warning: the shortest wave has {resolved:.1} cells; with less than 6 it is no longer true to nature (--size)"
+            "warning: the shortest wave has {resolved:.1} cells; with fewer than 6 the simulation is inaccurate (--size)"
         ));
     }
     if model.sources.is_empty() {

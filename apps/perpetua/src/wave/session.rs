@@ -42,7 +42,8 @@ impl Drawing {
         let [width, height, depth] = model.size;
         let layer = args.layer.unwrap_or(depth / 2);
         if layer >= depth {
-            return Err(format!("--layer {layer}: there are {depth}, counted from 0").into());
+            let layers = counted(depth as u64, "layer", "layers");
+            return Err(format!("--layer {layer}: the scene has {layers}, counted from 0").into());
         }
         let colors: Vec<[u8; 3]> = scene.materials.iter().map(|m| m.color).collect();
         let cells = model.cells[layer * width * height..(layer + 1) * width * height].to_vec();
@@ -224,6 +225,12 @@ pub(super) fn run(mut run: Run) -> Result<(), Failure> {
                 simulation.step_count()
             )
             .into());
+        }
+        if simulation.step_count() == steps {
+            say(format!(
+                "no step was left: the checkpoint has all {}; --steps N goes on to the N-th",
+                counted(steps, "step", "steps")
+            ));
         }
         for written in &run.written {
             say(format!("from the checkpoint: {written}"));

@@ -43,6 +43,10 @@ fn all_backends_are_compared_and_races_found() {
         .unwrap();
     let said = text(&output.stderr);
     assert!(!output.status.success() && said.contains("race"), "{said}");
+    let output = folder.program("run k.rs saxpy --arg a=2 --buffer x=ones:4 --buffer y=ones:8 --check");
+    let said = text(&output.stderr);
+    let expect = "`saxpy` ended with a fault in the interpreter";
+    assert!(!output.status.success() && said.contains(expect), "{said}");
 }
 
 /// What a backend lacks is no difference.
@@ -56,7 +60,7 @@ fn a_backend_that_cannot_run_a_kernel_is_left_out() {
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(
-        said.contains("\ncpu          y: the same to the bit") && said.contains("\nwgpu         left out: "),
+        said.contains("\ncpu          y: the same to the bit") && said.contains("\nwgpu         skipped: "),
         "{said}"
     );
 }

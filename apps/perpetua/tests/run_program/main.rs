@@ -189,6 +189,10 @@ fn what_is_wrong_is_said_with_its_remedy() {
         ),
         ("k.rs saxpy", "the parameter `a: f32` needs --arg a="),
         ("k.rs saxpy --arg a=1", "the buffer `x` (f32) needs --buffer x="),
+        (
+            "k.rs saxpy",
+            "needs --arg a=…; the buffer `x` (f32) needs --buffer x=…; the buffer `y` (f32) needs --buffer y=…",
+        ),
         ("k.rs saxpy --arg a", "`a` has no `=`: write NAME="),
         (
             "k.rs saxpy --arg b=1",
@@ -203,7 +207,7 @@ fn what_is_wrong_is_said_with_its_remedy() {
             "--buffer a: `a` is no buffer: give it with --arg a=",
         ),
         ("k.rs saxpy --buffer z=zeros:1", "has no buffer `z`; it has: x, y"),
-        ("k.rs saxpy --arg a=much", "--arg a: `much` is no float"),
+        ("k.rs saxpy --arg a=much", "--arg a: `much` is not a float"),
         ("k.rs saxpy --arg a=1 --buffer x=zero:4", "zero:4: No such file"),
         (
             "k.rs saxpy --arg a=1 --buffer x=no.npy",
@@ -211,7 +215,7 @@ fn what_is_wrong_is_said_with_its_remedy() {
         ),
         (
             "k.rs saxpy --arg a=1 --buffer x=ones:-1",
-            "`-1` is no number of elements",
+            "`-1` is not a number of elements",
         ),
         (
             "k.rs saxpy --arg a=1,5",

@@ -12,6 +12,48 @@ fn sample(kernel: &str) -> String {
     code.split_once("\nlet device").unwrap().0.to_owned()
 }
 
+/// Kernels whose lanes meet fit their buffers, too, and dynamic shared memory has the size that is named.
+#[test]
+fn lanes_that_meet_have_blocks_that_fit_and_the_memory_that_is_named() {
+    let folder = Folder::new();
+    let code = "#[kernel]
+fn sums(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    y[i] = x[i] + block_dim_x() as u32;
+    sync_threads();
+    y[i] += subgroup_add(1);
+}
+
+#[kernel]
+fn turned(x: &mut [u32]) {
+    let part = shared_slice::<u32>();
+    let lane = local_id_x();
+    part[lane] = x[lane];
+    sync_threads();
+    x[lane] = part[x.len() - 1 - lane];
+}
+";
+    fs::write(folder.path().join("m.rs"), code).unwrap();
+    let ran = |args: &str| {
+        let output = folder.run(args);
+        assert!(output.status.success(), "{args}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (_, said) = ran("m.rs sums --buffer x=range:64 --buffer y=zeros:64");
+    assert!(said.contains("block (64, 1, 1)"), "{said}");
+    let (printed, _) = ran("m.rs turned --buffer x=range:4 --shared 16");
+    assert_eq!(printed, "x = [3 2 1 0]\n");
+    for shared in ["", " --shared 8"] {
+        let output = folder.run(&format!("m.rs turned --buffer x=range:4{shared}"));
+        let said = text(&output.stderr);
+        let bytes = if shared.is_empty() { 0 } else { 8 };
+        let expect = format!(
+            "`turned` ended with a fault: `part` has the dynamic shared memory of the launch, {bytes} bytes; --shared BYTES gives it more"
+        );
+        assert!(!output.status.success() && said.contains(&expect), "{said}");
+    }
+}
+
 /// What the attribute's options say holds for files, too.
 #[test]
 fn options_of_the_attribute_are_kept() {

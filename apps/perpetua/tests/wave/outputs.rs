@@ -11,11 +11,8 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
     let base = ["--scene", "s.toml", "--dtype", "f32"];
     let run = |more: &[&str]| {
         let output = folder.wave(&[&base[..], more].concat());
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
     };
     let first = "--steps 50 --out whole.png --probes p.csv --plot p.svg --animate a.png --frames 5";
     run(&first.split(' ').collect::<Vec<_>>());
@@ -26,7 +23,10 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
     assert_ne!(read("whole.png"), read("half.png"));
     let csv = String::from_utf8(read("p.csv")).unwrap();
     assert_eq!(csv.lines().count(), 51);
-    assert!(csv.starts_with("step,time (s),\"a, b\"\n0,0e0,"), "{csv:.80}");
+    let again = run(&["--steps", "21", "--out", "half.png", "--resume", "c.bin"]);
+    let expect = "no step was left: the checkpoint has all 21 steps; --steps N goes on to the N-th";
+    assert!(again.contains(expect), "{again}");
+    assert!(csv.starts_with("step,time (s),\"a, b\"\n0,0,"), "{csv:.80}");
     assert!(read("p.svg").starts_with(b"<svg"));
     let animation = png::Decoder::new(std::io::Cursor::new(read("a.png")))
         .read_info()

@@ -37,7 +37,7 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
     );
     check(
         &["--scene", "s.toml", "--time-step", "1"],
-        "--time-step 1.0: a time step of 1.0000e0 s is unstable",
+        "--time-step 1.0: a time step of 1 s is unstable",
     );
     check(
         &["--scene", "s.toml", "--size", "4"],
@@ -287,7 +287,7 @@ fn a_scene_too_small_to_measure_is_left_out() {
     assert!(output.status.success() && table.contains("8 x 8 x 8 "), "{table}");
     let words = said(&output);
     assert!(
-        words.contains("ball at 8 cells is left out: the grid's size in y is 5"),
+        words.contains("ball at 8 cells is skipped: the grid's size in y is 5"),
         "{words}"
     );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use perpetua::device::{BackendKind, Crossover};
 use perpetua::wave::chart::{Chart, Curve};
 
-use super::ratio;
+use crate::text::ratio;
 
 /// The times as a table.
 pub(super) fn rows(found: &Crossover) -> Vec<Vec<String>> {
