@@ -100,7 +100,7 @@ fn every_mistake_is_named() {
         ),
         (
             "wave --scene lens --backend cpu --layer 3",
-            "error: --layer 3: there are 1",
+            "error: --layer 3: the scene has 1 layer",
         ),
         (
             "emit k.rs --target wgsl --block -1",
@@ -155,7 +155,7 @@ fn every_mistake_is_named() {
         ),
         (
             "wave --scene time.toml --backend cpu",
-            "time.toml, line 3: `time_step`: a time step of 1.0000e-3 s is unstable",
+            "time.toml, line 3: `time_step`: a time step of 1e-3 s is unstable",
         ),
         (
             "wave --scene flat.toml --backend cpu",

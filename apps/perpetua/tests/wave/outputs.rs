@@ -23,8 +23,8 @@ fn all_outputs_are_written_and_a_resumed_run_ends_the_same() {
     assert_ne!(read("whole.png"), read("half.png"));
     let csv = String::from_utf8(read("p.csv")).unwrap();
     assert_eq!(csv.lines().count(), 51);
-    let again = run(&["--steps", "21", "--out", "half.png", "--resume", "c.bin"]);
-    let expect = "no step was left: the checkpoint has all 21 steps; --steps N goes on to the N-th";
+    let again = run(&["--steps", "50", "--out", "resumed.png", "--resume", "c.bin"]);
+    let expect = "no step was left: the checkpoint has all 50 steps; --steps N goes on to the N-th";
     assert!(again.contains(expect), "{again}");
     assert!(csv.starts_with("step,time (s),\"a, b\"\n0,0,"), "{csv:.80}");
     assert!(read("p.svg").starts_with(b"<svg"));

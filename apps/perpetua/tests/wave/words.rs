@@ -51,7 +51,10 @@ fn what_is_wrong_is_said_and_nothing_is_left_behind() {
         &["--scene", "s.toml", "--out", "no/w.png"],
         "there is no folder no",
     );
-    check(&["--scene", "s.toml", "--layer", "3"], "--layer 3: there are 1");
+    check(
+        &["--scene", "s.toml", "--layer", "3"],
+        "--layer 3: the scene has 1 layer",
+    );
     check(&["--scene", "s.toml", "--frames", "0"], "0 is not in 1..=100000");
     for range in ["0", "-1", "nan", "inf"] {
         check(&["--range", range], "it must be a number above 0, and finite");
