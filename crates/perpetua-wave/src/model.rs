@@ -370,7 +370,7 @@ mod tests {
         let message = model.check().unwrap_err().to_string();
         assert_eq!(
             message,
-            "a time step of 3.0000e-5 s is unstable with cells of 1.0000e-2 m and waves of 340 m/s; \
+            "a time step of 3e-5 s is unstable with cells of 1e-2 m and waves of 340 m/s; \
              the largest stable one is 2.0797e-5 s: leave it out, or take finer steps"
         );
     }

@@ -217,7 +217,7 @@ fn errors_of_models_have_the_lines_of_their_keys() {
     let text = format!("{square}cells = 100\ntime_step = 1e-3\n");
     let found = located(&text, None);
     assert!(
-        found.starts_with("line 3: `time_step`: a time step of 1.0000e-3 s is unstable"),
+        found.starts_with("line 3: `time_step`: a time step of 1e-3 s is unstable"),
         "{found}"
     );
     let found = located("cells = 64\nsize = [1.0, 0.01]\n", None);
