@@ -106,7 +106,6 @@ enum Form {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let name = file_name(&args.file);
     for (option, is_given, target) in [
         ("--sm", args.sm.is_some(), Form::Ptx),
         ("--block", args.block.is_some(), Form::Wgsl),
@@ -119,10 +118,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let text = source::read(&args.file)?;
-    let file = File {
-        name: &name,
-        text: &text,
-    };
+    let file = File::new(&args.file, &text);
     if let Some(wanted) = &args.handler {
         return handler::run(&file, wanted, args);
     }
@@ -132,7 +128,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (mut failed, mut texts) = (Vec::new(), Vec::new());
     for kernel in &all {
         let name = &*kernel.name;
-        match text_of(kernel, &wanted, args) {
+        match text_of(&file, kernel, &wanted, args) {
             Ok(text) => texts.push((name, text)),
             Err(error) => match error.downcast_ref() {
                 Some(error) => {
@@ -233,7 +229,12 @@ fn pointer_width(target: Form) -> u32 {
 }
 
 /// A kernel as the target's text.
-fn text_of(kernel: &FileKernel, wanted: &Wanted<'_>, args: &Args) -> Result<String, Failure> {
+fn text_of(
+    file: &File<'_>,
+    kernel: &FileKernel,
+    wanted: &Wanted<'_>,
+    args: &Args,
+) -> Result<String, Failure> {
     let how = wanted.instantiation(kernel, pointer_width(args.target))?;
     if let (Some(Block(asked)), Some(required)) = (args.block, how.block_size.or(how.stencil.tile))
         && asked != required
@@ -245,15 +246,20 @@ fn text_of(kernel: &FileKernel, wanted: &Wanted<'_>, args: &Args) -> Result<Stri
         );
         return Err(error.into());
     }
-    print(&kernel.function, &how, args)
+    print(file, &kernel.function, &how, args)
 }
 
 /// A function, lowered so, as the target's text.
-fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<String, Failure> {
+fn print(
+    file: &File<'_>,
+    function: &FunctionDef,
+    how: &Instantiation,
+    args: &Args,
+) -> Result<String, Failure> {
     let verified = verify(lower(function, how)?)?;
     let target = match args.target {
         Form::Ir => return Ok(verified.kernel().to_string()),
-        Form::Cpu => return assembly(&verified, args),
+        Form::Cpu => return assembly(file, &verified),
         Form::Ptx => Target::Ptx {
             sm: args.sm.unwrap_or(Sm::from(75)),
         },
@@ -284,7 +290,7 @@ fn print(function: &FunctionDef, how: &Instantiation, args: &Args) -> Result<Str
 
 /// A kernel as assembly; for AVX-512 where this machine has no vectors that code can be made for.
 #[cfg(target_arch = "x86_64")]
-fn assembly(kernel: &Verified, args: &Args) -> Result<String, Failure> {
+fn assembly(file: &File<'_>, kernel: &Verified) -> Result<String, Failure> {
     use perpetua_ir::interp::{MachineCode, Width};
 
     let width = Width::detect().last().copied().unwrap_or(Width::Sixteen);
@@ -294,17 +300,16 @@ fn assembly(kernel: &Verified, args: &Args) -> Result<String, Failure> {
             kernel.kernel().name
         )
     })?;
-    let source = crate::files::read_text(&args.file).unwrap_or_default();
     let name = &kernel.kernel().name;
+    let text = file.within(&kernel.kernel().source, |file| code.assembly(file.text));
     Ok(format!(
-        "; kernel {name}, {} lanes side by side\n{}",
-        width.lanes(),
-        code.assembly(&source)
+        "; kernel {name}, {} lanes side by side\n{text}",
+        width.lanes()
     ))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn assembly(_: &Verified, _: &Args) -> Result<String, Failure> {
+fn assembly(_: &File<'_>, _: &Verified) -> Result<String, Failure> {
     Err("machine code is listed on x86-64 alone".into())
 }
 
@@ -335,13 +340,10 @@ mod tests {
     }
 
     fn check_as(target: Form, wanted: &str, expect: &str) {
-        let file = File {
-            name: "k.rs",
-            text: FILE,
-        };
+        let file = File::new("k.rs", FILE);
         let wanted = Wanted::parse(wanted).unwrap();
         let kernel = &file.kernels(Some(&wanted)).unwrap()[0];
-        let found = match text_of(kernel, &wanted, &args(target)) {
+        let found = match text_of(&file, kernel, &wanted, &args(target)) {
             Ok(text) => text,
             Err(error) => error.to_string(),
         };
@@ -379,13 +381,10 @@ mod tests {
 
     #[test]
     fn a_files_name_is_written_out() {
-        let file = File {
-            name: "s\u{1b}[31m\n.rs",
-            text: FILE,
-        };
+        let file = File::new("s\u{1b}[31m\n.rs", FILE);
         let wanted = Wanted::parse("plain").unwrap();
         let kernel = &file.kernels(Some(&wanted)).unwrap()[0];
-        let text = text_of(kernel, &wanted, &args(Form::Ptx)).unwrap();
+        let text = text_of(&file, kernel, &wanted, &args(Form::Ptx)).unwrap();
         assert!(
             text.starts_with("// lines are of s\\u{1b}[31m\\n.rs\n.version"),
             "{text:.80}"
@@ -407,12 +406,9 @@ mod tests {
         });
         let text = calls.collect::<Vec<_>>().join("\n")
             + "\n#[device] fn f14(x: f32) -> f32 { x * x }\n#[kernel] fn k(y: &mut [f32]) { y[0] = f0(y[0]); }\n";
-        let file = File {
-            name: "k.rs",
-            text: &text,
-        };
+        let file = File::new("k.rs", &text);
         let kernel = &file.kernels(None).unwrap()[0];
-        let found = text_of(kernel, &Wanted::default(), &args(Form::Cpu))
+        let found = text_of(&file, kernel, &Wanted::default(), &args(Form::Cpu))
             .unwrap_err()
             .to_string();
         assert!(found.contains("more than 20000 operations"), "{found}");
@@ -442,15 +438,12 @@ mod tests {
                 #[kernel] fn three(t: &mut [u64], p: u64) { t[0] = t[1] / p; }
             }
         ";
-        let file = File {
-            name: "k.rs",
-            text: FILE,
-        };
+        let file = File::new("k.rs", FILE);
         let all = file.kernels(None).unwrap();
         assert_eq!(all.len(), 4);
         let whole = |target: Form, kernels: usize| {
             let args = args(target);
-            let text = |kernel: &FileKernel| text_of(kernel, &Wanted::default(), &args).unwrap();
+            let text = |kernel: &FileKernel| text_of(&file, kernel, &Wanted::default(), &args).unwrap();
             as_one(&all[..kernels].iter().map(text).collect::<Vec<_>>(), target)
         };
         let ptx = whole(Form::Ptx, 4);

@@ -55,8 +55,10 @@ mod with_actors {
             resident: source::RESIDENT,
             batched: source::BATCHED,
         };
-        let all = handlers_in_file(source.text, source.name, &library).map_err(|e| source.refused(e))?;
-        let file = source.name;
+        let beside = |known: &str| source.module(known);
+        let all =
+            handlers_in_file(source.text, &source.known, &beside, &library).map_err(|e| source.refused(e))?;
+        let file = &source.name;
         let known: Vec<&str> = all.iter().map(|handler| &*handler.name).collect();
         let Some(handler) = all.iter().find(|handler| handler.name == wanted) else {
             return Err(match known.is_empty() {
@@ -81,7 +83,7 @@ mod with_actors {
         } else {
             &handler.resident
         };
-        let printed = print(kernel, &how, args).map_err(|error| match error.downcast_ref() {
+        let printed = print(source, kernel, &how, args).map_err(|error| match error.downcast_ref() {
             Some(error) => {
                 source.not_lowered(error);
                 format!("`{wanted}` could not be printed").into()
@@ -150,15 +152,31 @@ mod with_actors {
                 block: None,
                 out_dir: None,
             };
-            let file = File {
-                name: "a.rs",
-                text: FILE,
-            };
+            let file = File::new("a.rs", FILE);
             let found = match text_of(&file, handler, &args) {
                 Ok((text, _)) => text,
                 Err(error) => error.to_string(),
             };
             assert!(found.contains(expect), "{handler} as {target:?}: {found}");
+        }
+
+        #[test]
+        fn handlers_of_modules_are_printed() {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("bank.rs"), FILE).unwrap();
+            let args = Args {
+                file: folder.path().join("a.rs"),
+                kernel: None,
+                handler: Some("nothing".into()),
+                batched: false,
+                target: Form::Ir,
+                sm: None,
+                block: None,
+                out_dir: None,
+            };
+            let file = File::new(&args.file, "mod bank;");
+            let (text, _) = text_of(&file, "nothing", &args).unwrap();
+            assert!(text.contains("kernel __perpetua_resident_nothing("), "{text}");
         }
 
         #[test]

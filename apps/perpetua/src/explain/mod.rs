@@ -14,7 +14,6 @@ use perpetua_ir::pass::checks::{Check, Checked, make_explicit};
 use perpetua_ir::verify::{Verified, partings};
 
 use super::Failure;
-use super::say::file as file_name;
 use super::source::{self, File, Wanted};
 use super::stdout::stdout;
 use super::text::{columns, wrapped};
@@ -54,12 +53,8 @@ impl Target {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let name = file_name(&args.file);
     let text = source::read(&args.file)?;
-    let file = File {
-        name: &name,
-        text: &text,
-    };
+    let file = File::new(&args.file, &text);
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
     let all = file.kernels(wanted.as_ref())?;
     let wanted = wanted.unwrap_or_default();
@@ -69,7 +64,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     for kernel in &all {
         let how = wanted.instantiation(kernel, pointer_width)?;
         let verified = file.lowered(kernel, &how)?;
-        let told = explained(&file, &verified, args.target.map(Target::side), width, columns());
+        let side = args.target.map(Target::side);
+        let told = file.within(&verified.kernel().source, |file| {
+            explained(file, &verified, side, width, columns())
+        });
         write!(anstream::AutoStream::auto(stdout()?), "{told}")?;
     }
     Ok(())

@@ -18,10 +18,7 @@ fn check(kernel: &str, side: Option<Side>, golden: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/explain/tests")
         .join(golden);
-    let file = File {
-        name: "kernels.rs",
-        text: FILE,
-    };
+    let file = File::new("kernels.rs", FILE);
     let found = plain(&file, kernel, side);
     if std::env::var_os("PERPETUA_BLESS").is_some() {
         std::fs::write(&path, &found).unwrap();
@@ -63,10 +60,8 @@ fn the_book_shows_what_is_printed() {
         rest.split_once("```").unwrap().0
     };
     let lines = block("```rust\n").lines().filter(|line| !line.starts_with("# "));
-    let file = File {
-        name: "sparse.rs",
-        text: &lines.collect::<Vec<_>>().join("\n"),
-    };
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let file = File::new("sparse.rs", &text);
     let (found, shown) = (plain(&file, "multiply", None), block("```text\n"));
     if std::env::var_os("PERPETUA_BLESS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/performance.md");

@@ -6,7 +6,6 @@ use perpetua::isa;
 
 use super::super::source::{self, File, Wanted};
 use super::super::{Failure, files};
-use crate::say::file as file_name;
 
 #[derive(clap::Args)]
 #[command(
@@ -26,12 +25,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let name = file_name(&args.file);
     let text = source::read(&args.file)?;
-    let file = File {
-        name: &name,
-        text: &text,
-    };
+    let file = File::new(&args.file, &text);
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
     let kernel = file.kernel(wanted.as_ref())?;
     let out = ("--out", args.out.as_ref(), &["pisa", "pasm"][..]);

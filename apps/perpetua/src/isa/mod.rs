@@ -171,7 +171,7 @@ impl Source {
             && at.line > 0
             && at.file == *name
         {
-            source::File { name, text }.marked(&cause, at.line);
+            source::File::new(name, text).marked(&cause, at.line);
             return format!("`{}` has a mistake", self.program.name).into();
         }
         let Error::Device(perpetua::device::Error::Fault(fault)) = &error else {
@@ -183,7 +183,7 @@ impl Source {
         };
         match &self.text {
             Some((name, text)) if *name == *fault.source && fault.site.line > 0 => {
-                source::File { name, text }.fault(fault);
+                source::File::new(name, text).fault(fault);
                 format!("`{}` ended with a fault{more}", self.program.name).into()
             }
             _ => format!("{error}{more}").into(),

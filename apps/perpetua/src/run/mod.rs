@@ -16,7 +16,7 @@ use perpetua_ir::ir::SharedVar;
 
 use super::files;
 use super::patience::Patience;
-use super::say::{file as file_name, say};
+use super::say::say;
 use super::shape::Shape;
 use super::source::{self, File, Wanted};
 use super::stdout::stdout;
@@ -116,12 +116,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn once(args: &Args) -> Result<(), Failure> {
-    let name = file_name(&args.file);
     let text = source::read(&args.file)?;
-    let file = File {
-        name: &name,
-        text: &text,
-    };
+    let file = File::new(&args.file, &text);
     let wanted = args.kernel.as_deref().map(Wanted::parse).transpose()?;
     let kernel = file.kernel(wanted.as_ref())?;
     let job = Job {

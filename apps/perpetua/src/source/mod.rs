@@ -3,7 +3,9 @@
 
 mod report;
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_files, lower};
 use perpetua_ir::plain::misleads;
@@ -30,10 +32,24 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
         return Err("-: name /dev/stdin, or ./- for a file of this name".into());
     }
     let text = read_text(path).map_err(|e| format!("{}: {e}", say::file(path)))?;
-    Ok(match text.strip_prefix('\u{feff}') {
+    Ok(without_mark(text))
+}
+
+/// The text of a module's file, if there is one.
+fn module(path: &Path) -> Result<Option<String>, String> {
+    match read_text(path) {
+        Ok(text) => Ok(Some(without_mark(text))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(format!("{}: {error}", say::file(path))),
+    }
+}
+
+/// A text without the mark of its encoding.
+fn without_mark(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
-    })
+    }
 }
 
 /// A kernel as the command line names it, a generic one with its arguments: `sum::<f32, 256>`.
@@ -104,10 +120,15 @@ fn called(all: &[FileKernel]) -> String {
 }
 
 impl File<'_> {
+    /// The text of the file of one of its modules, if there is one.
+    pub(crate) fn module(&self, known: &str) -> Result<Option<String>, String> {
+        module(&self.place_of(known))
+    }
+
     /// Its kernels; the one that `wanted` names, or all.
     pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
-        let beside = |path: &str| read(Path::new(path)).ok();
-        let mut all = kernels_in_files(self.text, self.name, &beside).map_err(|e| self.refused(e))?;
+        let beside = |known: &str| self.module(known);
+        let mut all = kernels_in_files(self.text, &self.known, &beside).map_err(|e| self.refused(e))?;
         if all.is_empty() {
             return Err(format!("{} has no function marked #[kernel]", self.name).into());
         }
@@ -150,10 +171,13 @@ impl File<'_> {
             self.not_lowered(&error);
             Failure::from(format!("{} has a mistake", self.name))
         })?;
+        let source = Arc::clone(&kernel.source);
         verify(kernel).map_err(|wrong| {
-            for error in &wrong.errors {
-                self.marked(&error.cause.to_string(), error.line);
-            }
+            self.within(&source, |file| {
+                for error in &wrong.errors {
+                    file.marked(&error.cause.to_string(), error.line);
+                }
+            });
             format!("{} has a mistake", self.name).into()
         })
     }
@@ -166,7 +190,7 @@ mod tests {
     #[test]
     fn kernels_are_found_by_name() {
         let text = "#[kernel] fn a(y: &mut [u32]) { y[0] = 1; }\n#[kernel] fn b(y: &mut [u32]) { y[0] = 2; }";
-        let file = File { name: "k.rs", text };
+        let file = File::new("k.rs", text);
         let found = |wanted: &str| {
             let wanted = Wanted::parse(wanted).unwrap();
             file.kernels(Some(&wanted))
@@ -178,7 +202,7 @@ mod tests {
         assert_eq!(file.kernels(None).unwrap().len(), 2);
         let text = "mod a { #[kernel] fn k(y: &mut [u32]) { y[0] = 1; } }\nmod b { #[kernel] fn k(y: &mut [u32]) { y[0] = 2; } }\n\
             #[kernel] fn l(y: &mut [u32]) { y[0] = 3; }";
-        let file = File { name: "k.rs", text };
+        let file = File::new("k.rs", text);
         let found = |wanted: Option<&str>| {
             let wanted = wanted.map(|wanted| Wanted::parse(wanted).unwrap());
             file.kernel(wanted.as_ref())
@@ -195,30 +219,57 @@ mod tests {
         ] {
             assert_eq!(found(wanted), Err(expect.to_owned()));
         }
-        let empty = File {
-            name: "e.rs",
-            text: "fn f() {}",
-        };
+        let empty = File::new("e.rs", "fn f() {}");
         let error = empty.kernels(None).unwrap_err().to_string();
         assert_eq!(error, "e.rs has no function marked #[kernel]");
     }
 
     #[test]
     fn modules_beside_a_file_are_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let name = folder.path().join("k.rs").display().to_string();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join(if cfg!(unix) { "a\n\\b" } else { "b" });
+        std::fs::create_dir(&folder).unwrap();
+        let name = folder.join("k.rs");
         let text = "mod math;\n#[kernel] fn k(y: &mut [f32]) { y[0] = math::twice(y[1]); }";
-        let file = File { name: &name, text };
+        let file = File::new(&name, text);
         let lowered = || {
             let kernel = file.kernel(None)?;
             file.lowered(&kernel, &kernel.how).map(|_| ())
         };
         assert!(lowered().is_err());
         std::fs::write(
-            folder.path().join("math.rs"),
+            folder.join("math.rs"),
             "#[device] pub fn twice(x: f32) -> f32 { x + x }",
         )
         .unwrap();
         assert!(lowered().is_ok());
+        // What is there and cannot be read is not missing.
+        std::fs::write(folder.join("math.rs"), b"\xff").unwrap();
+        let told = file
+            .module(&folder.join("math.rs").to_string_lossy())
+            .unwrap_err();
+        assert!(
+            told.ends_with("math.rs: stream did not contain valid UTF-8"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_need_not_be_text() {
+        use std::os::unix::ffi::OsStrExt;
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join(std::ffi::OsStr::from_bytes(b"a\xff"));
+        let own = folder.join(std::ffi::OsStr::from_bytes(b"k\xff"));
+        std::fs::create_dir_all(&own).unwrap();
+        for (path, name) in [(&folder, "one"), (&own, "two")] {
+            let text = format!("#[device] pub fn {name}(x: f32) -> f32 {{ x + x }}");
+            std::fs::write(path.join(format!("{name}.rs")), text).unwrap();
+        }
+        let text = "mod one; mod two;\n#[kernel] fn k(y: &mut [f32]) { y[0] = one::one(two::two(y[1])); }";
+        let path = own.with_extension("rs");
+        let file = File::new(&path, text);
+        let kernel = file.kernel(None).unwrap();
+        assert!(file.lowered(&kernel, &kernel.how).is_ok());
     }
 }

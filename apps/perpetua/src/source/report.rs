@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use perpetua_ir::fault::Fault;
@@ -11,24 +11,74 @@ use perpetua_ir::interp::{Race, RacingAccess};
 use perpetua_ir::ir::FaultKind;
 
 use crate::Failure;
+use crate::say;
 
 /// A source file.
 pub(crate) struct File<'a> {
+    path: &'a Path,
+    /// Its path as the compiler knows it: what is no text in that is replaced.
+    pub(crate) known: String,
     /// As it is said: nothing in it commands a terminal.
-    pub(crate) name: &'a str,
+    pub(crate) name: String,
     pub(crate) text: &'a str,
+}
+
+/// A path's text up to its last slash.
+fn folder(path: &str) -> &str {
+    let end = path.rfind(std::path::is_separator).map_or(0, |at| at + 1);
+    &path[..end]
+}
+
+impl<'a> File<'a> {
+    pub(crate) fn new(path: &'a (impl AsRef<Path> + ?Sized), text: &'a str) -> File<'a> {
+        let path = path.as_ref();
+        File {
+            path,
+            known: path.to_string_lossy().into_owned(),
+            name: say::file(path),
+            text,
+        }
+    }
+
+    /// Where a file lies that the compiler knows so: one of its modules lies in its folder, or below what is called as it is, and neither needs to be text.
+    pub(super) fn place_of(&self, known: &str) -> PathBuf {
+        let below = self.path.with_extension("");
+        let own = format!("{}/", below.to_string_lossy());
+        let beside = self.path.parent().unwrap_or(Path::new(""));
+        for (known_so, folder) in [(&*own, &*below), (folder(&self.known), beside)] {
+            if let Some(rest) = known.strip_prefix(known_so) {
+                return folder.join(rest);
+            }
+        }
+        known.into()
+    }
+
+    /// Does something with the file that the compiler knows so: this one, or that of a module.
+    pub(crate) fn within<T>(&self, known: &str, then: impl FnOnce(&File<'_>) -> T) -> T {
+        let is_other = known != self.known && known.ends_with(".rs");
+        let path = self.place_of(known);
+        match is_other.then(|| super::module(&path)) {
+            Some(Ok(Some(text))) => then(&File {
+                path: &path,
+                known: known.to_owned(),
+                name: say::file(&path),
+                text: &text,
+            }),
+            _ => then(self),
+        }
+    }
 }
 
 impl File<'_> {
     /// Shows every refusal, and gives what to end with.
     pub(crate) fn refused(&self, error: SourceError) -> Failure {
-        if let Some(text) = self.other(&error.file) {
-            let name = &error.file;
-            return File { name, text: &text }.refused(error.clone());
-        }
+        self.within(&error.file, |file| file.refused_here(&error))
+    }
+
+    fn refused_here(&self, error: &SourceError) -> Failure {
         for refusal in &error.refusals {
             // What is found in the program's own texts has no place in the file.
-            let is_here = error.file == self.name;
+            let is_here = error.file == self.known;
             show(&self.report(&refusal.text, refusal.place.clone(), is_here && refusal.line > 0));
         }
         let count = match error.refusals.len() {
@@ -45,14 +95,12 @@ impl File<'_> {
             true => error.cause.clone(),
             false => format!("{}: {}", error.cause, error.remedy),
         };
-        if let Some(text) = self.other(&error.file) {
-            let name = &*error.file;
-            return File { name, text: &text }.not_lowered(error);
-        }
-        if *error.file == *self.name && !error.place.is_empty() {
-            return show(&self.report(&title, error.place.clone(), true));
-        }
-        self.marked_in(&error.file, &title, &error.cause, error.line);
+        self.within(&error.file, |file| {
+            if *error.file == *file.known && !error.place.is_empty() {
+                return show(&file.report(&title, error.place.clone(), true));
+            }
+            file.marked_in(&error.file, &title, &error.cause, error.line);
+        });
     }
 
     /// Shows what a kernel met while it ran: carets stand under what is spoken of.
@@ -63,12 +111,18 @@ impl File<'_> {
             FaultKind::IndexOutOfBounds => accessed(line, &site.subject),
             _ => named(line, &site.subject),
         };
-        let place = self.place(&fault.source, site.line, find);
-        show(&self.report(&fault.to_string(), place.clone().unwrap_or(0..0), place.is_some()));
+        self.within(&fault.source, |file| {
+            let place = file.place(&fault.source, site.line, find);
+            show(&file.report(&fault.to_string(), place.clone().unwrap_or(0..0), place.is_some()));
+        });
     }
 
     /// Shows both sides of a race.
     pub(crate) fn race(&self, race: &Race) {
+        self.within(&race.source, |file| file.race_here(race));
+    }
+
+    fn race_here(&self, race: &Race) {
         let side = |access: &RacingAccess, said: &str| {
             let find = |line: &str| accessed(line, &race.subject);
             let place = self.place(&race.source, access.line, find)?;
@@ -78,7 +132,7 @@ impl File<'_> {
             side(&race.first, "first this access"),
             side(&race.second, "then this access, with no order between them"),
         ];
-        let mut snippet = Snippet::source(self.text).path(self.name);
+        let mut snippet = Snippet::source(self.text).path(&*self.name);
         for ((place, said), kind) in sides
             .into_iter()
             .flatten()
@@ -86,29 +140,16 @@ impl File<'_> {
         {
             snippet = snippet.annotation(kind.span(place).label(said));
         }
-        let group = Level::ERROR.primary_title(race.to_string());
+        let group = Level::ERROR.primary_title(say::shown(&race.to_string()).into_owned());
         show(&Renderer::styled().render(&[group.element(snippet)]));
     }
 
     /// Shows a mistake in a line.
     pub(crate) fn marked(&self, title: &str, line: u32) {
-        self.marked_in(self.name, title, title, line);
-    }
-
-    /// The text of another file than this: of a module of its own.
-    fn other(&self, file: &str) -> Option<String> {
-        let is_other = file != self.name && file.ends_with(".rs");
-        is_other.then(|| super::read(Path::new(file)).ok()).flatten()
+        self.marked_in(&self.known, title, title, line);
     }
 
     fn marked_in(&self, file: &str, title: &str, cause: &str, line: u32) {
-        if let Some(text) = self.other(file) {
-            return File {
-                name: file,
-                text: &text,
-            }
-            .marked_in(file, title, cause, line);
-        }
         let name = cause.split('`').nth(1).unwrap_or_default();
         let place = self.place(file, line, |line| named(line, name));
         show(&self.report(title, place.clone().unwrap_or(0..0), place.is_some()));
@@ -121,7 +162,7 @@ impl File<'_> {
         line: u32,
         find: impl Fn(&str) -> Option<Range<usize>>,
     ) -> Option<Range<usize>> {
-        let line = self.line(line).filter(|_| *file == *self.name)?;
+        let line = self.line(line).filter(|_| *file == *self.known)?;
         Some(match find(&self.text[line.clone()]) {
             Some(found) => line.start + found.start..line.start + found.end,
             None => line,
@@ -143,13 +184,13 @@ impl File<'_> {
     }
 
     fn report(&self, title: &str, place: Range<usize>, is_placed: bool) -> String {
-        let group = Level::ERROR.primary_title(title);
+        let group = Level::ERROR.primary_title(say::shown(title));
         let end = place.end.max(place.start + 1).min(self.text.len());
         if !is_placed || self.text.get(place.start..end).is_none() {
-            return Renderer::styled().render(&[group.element(Level::NOTE.message(self.name))]);
+            return Renderer::styled().render(&[group.element(Level::NOTE.message(&*self.name))]);
         }
         let mark = AnnotationKind::Primary.span(place.start..end);
-        let snippet = Snippet::source(self.text).path(self.name).annotation(mark);
+        let snippet = Snippet::source(self.text).path(&*self.name).annotation(mark);
         Renderer::styled().render(&[group.element(snippet)])
     }
 }
@@ -213,7 +254,7 @@ mod tests {
     #[test]
     fn carets_stand_under_what_is_refused() {
         let text = "#[kernel]\nfn k(y: &mut [f32]) {\n    y[0] = \"äö\".len() + (\"x\");\n}\n";
-        let file = File { name: "k.rs", text };
+        let file = File::new("k.rs", text);
         let error = kernels_in_file(text, "k.rs").unwrap_err();
         let refusal = &error.refusals[0];
         let report = plain(&file.report("no strings", refusal.place.clone(), true));
@@ -246,10 +287,7 @@ mod tests {
             let text = format!("#[kernel]\nfn k(y: &mut [f32], n: u32) {{\n    {body}\n}}\n");
             let all = kernels_in_file(&text, "k.rs").unwrap();
             let error = lower(&all[0].function, &all[0].how).unwrap_err();
-            let file = File {
-                name: "k.rs",
-                text: &text,
-            };
+            let file = File::new("k.rs", &text);
             let name = error.cause.split('`').nth(1).unwrap_or_default();
             let place = match error.place.is_empty() {
                 true => file.place("k.rs", error.line, |line| named(line, name)).unwrap(),

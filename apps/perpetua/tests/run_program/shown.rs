@@ -94,3 +94,52 @@ fn a_picture_has_finite_numbers() {
         "{found}"
     );
 }
+
+/// Kernels of a module are shown in its own file.
+#[test]
+fn what_a_modules_kernel_meets_is_shown_in_its_file() {
+    let folder = Folder::new();
+    let math = "#[kernel]\npub fn divide(y: &mut [u32], n: u32) {\n    y[0] = 7 / n;\n}\n\n#[kernel]\npub fn race(y: &mut [u32]) {\n    \
+                y[0] = global_id_x() as u32;\n}\n";
+    fs::write(folder.path().join("math.rs"), math).unwrap();
+    let root = "mod math;\n// Line 2.\n// Line 3.\n// Line 4.\n";
+    let fault = said(
+        &folder,
+        root,
+        "run s.rs divide --backend cpu --buffer y=zeros:1 --arg n=0",
+    );
+    let expect = " --> math.rs:3:5\n  |\n3 |     y[0] = 7 / n;\n  |     ^^^^^^^^^^^^\n";
+    assert!(fault.contains(expect), "{fault}");
+    let race = said(
+        &folder,
+        root,
+        "run s.rs race --lanes 8 --buffer y=zeros:1 --check",
+    );
+    assert!(
+        race.contains(" --> math.rs:8:5\n") && race.contains("\n8 |     y[0] = global_id_x() as u32;"),
+        "{race}"
+    );
+    let told = text(&folder.program("explain s.rs divide").stdout);
+    assert!(
+        told.starts_with("math.rs: kernel `divide`") && told.contains("3 |     y[0] = 7 / n;"),
+        "{told}"
+    );
+    // A name in `#[path]` does nothing to the terminal.
+    let name = "a\u{1b}[31m.rs";
+    fs::write(folder.path().join(name), math).unwrap();
+    let root = "#[path = \"a\\u{1b}[31m.rs\"] mod math;\n";
+    let fault = said(
+        &folder,
+        root,
+        "run s.rs divide --backend cpu --buffer y=zeros:1 --arg n=0",
+    );
+    assert!(
+        fault.contains(" --> a\\u{1b}[31m.rs:3:5\n") && !fault.contains('\u{1b}'),
+        "{fault}"
+    );
+    let code = text(&folder.program("emit s.rs divide --target cpu").stdout);
+    assert!(
+        cfg!(not(target_arch = "x86_64")) || code.contains("\n; 3: y[0] = 7 / n;\n"),
+        "{code}"
+    );
+}

@@ -167,7 +167,7 @@ fn a_missing_end_is_shown_where_it_belongs() {
 fn of_files(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
     let read = |path: &str| {
         let found = files.iter().find(|(name, _)| *name == path);
-        found.map(|(_, text)| (*text).to_owned())
+        Ok(found.map(|(_, text)| (*text).to_owned()))
     };
     let all = kernels_in_files(files[0].1, files[0].0, &read).map_err(|e| e.to_string())?;
     let lowered = all.iter().map(|kernel| {
@@ -225,6 +225,83 @@ fn mistakes_name_the_file_of_their_module() {
         missing.contains("`math::f` leads into `math`: its module is in another file, which was not found"),
         "{missing}"
     );
-    let circle = of_files(&[("k.rs", "#[path = \"k.rs\"] mod k;")]).unwrap_err();
-    assert!(circle.contains("within itself"), "{circle}");
+}
+
+/// Where absolute paths begin.
+const ROOT: &str = if cfg!(windows) { "C:/" } else { "/" };
+
+#[test]
+fn modules_end() {
+    let check = |files: &[(&str, &str)], expect: &str| {
+        let found = of_files(files).unwrap_err();
+        assert!(found.contains(expect), "{found:.300}");
+    };
+    let twice = "#[path = \"k.rs\"] mod a; #[path = \"k.rs\"] mod b;";
+    check(
+        &[("k.rs", twice)],
+        "k.rs:1: the file of the module `a` is within itself",
+    );
+    let about = "#[path = \"x/../k.rs\"] mod a;";
+    check(&[("k.rs", about), ("x/../k.rs", about)], "is within itself");
+    // No file is within itself, and each is read twice as often as the one before it.
+    let chain = |count: usize, of: &dyn Fn(usize) -> String| -> Vec<(String, String)> {
+        (0..count).map(|n| (format!("m{n}.rs"), of(n))).collect()
+    };
+    let check_chain = |files: &[(String, String)], expect: &str| {
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+        check(&files, expect);
+    };
+    let doubling = |n: usize| format!("#[path = \"m{0}.rs\"] mod a; #[path = \"m{0}.rs\"] mod b;", n + 1);
+    check_chain(
+        &chain(30, &doubling),
+        "more than 1024 files of modules are not read",
+    );
+    // What nests as deeply as one file may, again in every file.
+    let deep = |n: usize| {
+        let depth = if n == 0 { 1300 } else { 10 };
+        let value = "(".repeat(3000) + "1.0" + &")".repeat(3000);
+        let open = "mod m { ".repeat(depth);
+        let path = format!("{ROOT}m{}.rs", n + 1);
+        let next = if n < 5 {
+            format!("#[path = \"{path}\"] mod next;")
+        } else {
+            String::new()
+        };
+        format!("{open} {next} {} const C: f32 = {value};", "}".repeat(depth))
+    };
+    let files: Vec<(String, String)> = chain(6, &deep)
+        .into_iter()
+        .map(|(name, text)| (format!("{ROOT}{name}"), text))
+        .collect();
+    check_chain(&files, "m1.rs:1: this nests too deeply");
+}
+
+#[test]
+fn modules_are_looked_for_where_rustc_does() {
+    let text = "pub const ONE: f32 = 1.0;";
+    let check = |root: &str, file: &str, name: &str| {
+        let root = format!("{root} #[kernel] fn k(y: &mut [f32]) {{ y[0] = {name}::ONE; }}");
+        assert_eq!(
+            of_files(&[("src/k.rs", &root), (file, text)]),
+            Ok(vec!["k".to_owned()]),
+            "{file}"
+        );
+    };
+    let deep = "mod inner { pub mod deep; }";
+    check(deep, "src/inner/deep.rs", "inner::deep");
+    check(deep, "src/k/inner/deep.rs", "inner::deep");
+    let written = "mod inner { #[path = \"far.rs\"] pub mod deep; }";
+    check(written, "src/inner/far.rs", "inner::deep");
+    check(written, "src/k/inner/far.rs", "inner::deep");
+    let renamed = "#[path = \"other\"] mod inner { pub mod deep; }";
+    check(renamed, "src/other/deep.rs", "inner::deep");
+    let absolute = format!("{ROOT}far.rs");
+    check(&format!("#[path = \"{absolute}\"] mod far;"), &absolute, "far");
+}
+
+#[test]
+fn a_module_that_cannot_be_read_is_told() {
+    let read = |path: &str| Err(format!("{path}: permission denied"));
+    let error = kernels_in_files("\nmod math;", "k.rs", &read).unwrap_err();
+    assert_eq!(error.to_string(), "k.rs:2: math.rs: permission denied");
 }

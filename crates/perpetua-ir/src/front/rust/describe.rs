@@ -10,10 +10,10 @@ use perpetua_syntax::Scalar;
 
 mod generic;
 
-pub use generic::{FieldType, GenericStruct, TypeArg, TypeParam};
 pub(crate) use generic::MOST_PARTS;
 #[cfg(feature = "transpile")]
 pub(crate) use generic::parts;
+pub use generic::{FieldType, GenericStruct, TypeArg, TypeParam};
 
 /// Tells types apart: two types are the same type if and only if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -131,7 +131,7 @@ pub struct FileKernel {
 /// The file does not parse, has two items of one name, has a condition of which nobody knows whether it holds, or a marked item is
 /// outside the kernel language: all refusals together.
 pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<FileKernel>, SourceError> {
-    kernels_in_files(text, file, &|_| None)
+    kernels_in_files(text, file, &|_| Ok(None))
 }
 
 /// As [`kernels_in_file`], of a file that has modules in files of their own (`mod name;`, also with `#[path]`): `files` gives their texts.

@@ -26,6 +26,8 @@ pub(super) struct Collector<'f> {
     pub(super) errors: Vec<(String, SourceRefusal)>,
     defined: Defined,
     pub(super) beside: Beside<'f>,
+    /// How many files of modules were read.
+    pub(super) read: usize,
     /// Modules in files that were not found.
     pub(super) elsewhere: Vec<(ModulePath, Vec<String>)>,
 }
@@ -40,10 +42,11 @@ impl Items {
     pub(super) fn collect_handlers(
         parsed: &[&syn::File],
         file: &str,
+        files: Files<'_>,
         templates: Templates,
         types: &[(&str, TypeDesc)],
     ) -> Result<Items, SourceError> {
-        let beside = Beside::of(file, &|_| None);
+        let beside = Beside::of(file, files);
         Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types)
     }
 
@@ -64,6 +67,7 @@ impl Items {
             errors: Vec::new(),
             defined: Defined::default(),
             beside,
+            read: 0,
             elsewhere: Vec::new(),
         };
         for parsed in parsed {

@@ -10,6 +10,7 @@ use quote::{ToTokens, quote};
 
 use super::collect::Collector;
 use super::marks::{derives, marks_of, tokens_of};
+use super::modules::Files;
 use super::{Item, ItemKind, Items, ModulePath, parse};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::resolve::FunctionDef;
@@ -37,13 +38,14 @@ pub struct HandlerKernels {
     pub batched: FunctionDef,
 }
 
-/// The handlers of a source file, in the order in which they stand.
+/// The handlers of a source file and of its modules, in the order in which they stand; `files` gives the texts of modules in files of their own.
 ///
 /// # Errors
-/// The file does not parse, or a marked item is outside the kernel language: all refusals together.
+/// A file does not parse, or a marked item is outside the kernel language: all refusals together.
 pub fn handlers_in_file(
     text: &str,
     file: &str,
+    files: Files<'_>,
     library: &HandlerLibrary<'_>,
 ) -> Result<Vec<HandlerKernels>, SourceError> {
     let items = parse::with_room(|| {
@@ -55,7 +57,7 @@ pub fn handlers_in_file(
             resident: template(library.resident, "__resident_kernel")?,
             batched: template(library.batched, "__batched_kernel")?,
         };
-        Items::collect_handlers(&[&own, &below], file, templates, &library.types)
+        Items::collect_handlers(&[&own, &below], file, files, templates, &library.types)
     })?;
     let items = Arc::new(items);
     let kernel = |path: &[String]| match items.items.get(path) {

@@ -39,6 +39,11 @@ pub(super) fn with_room<T: Send>(
 
 /// A file's tree, without what its conditions leave out. To be called within [`with_room`].
 pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
+    file_within(text, file, 0)
+}
+
+/// As [`file`], of a module's file: so many tokens stand around it, for those who collect it recurse from the first file on.
+pub(super) fn file_within(text: &str, file: &str, around: usize) -> Result<syn::File, SourceError> {
     let failed = |error: syn::Error| SourceError::of(&error, file);
     let text = &*without_interpreter(text);
     let tokens: TokenStream = text.parse().map_err(|error| match open_bracket(text, &error) {
@@ -48,7 +53,7 @@ pub(super) fn file(text: &str, file: &str) -> Result<syn::File, SourceError> {
             refusals: vec![unread(text, &error)],
         },
     })?;
-    if let Some(error) = too_deep(tokens) {
+    if let Some(error) = too_deep(tokens, around) {
         return Err(failed(error));
     }
     let mut parsed = syn::parse_file(text).map_err(|error| without_end(text, failed(error)))?;
@@ -214,8 +219,8 @@ impl Inside {
 }
 
 /// An error at the first token that may lie too deep. Does not recurse.
-fn too_deep(tokens: TokenStream) -> Option<syn::Error> {
-    let mut open = vec![Inside::new(tokens, 0)];
+fn too_deep(tokens: TokenStream, around: usize) -> Option<syn::Error> {
+    let mut open = vec![Inside::new(tokens, around)];
     while let Some(inside) = open.last_mut() {
         let Some(token) = inside.rest.next() else {
             open.pop();
