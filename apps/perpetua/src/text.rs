@@ -46,7 +46,7 @@ pub(crate) fn entry(indent: usize, name: &str, column: usize, text: &str, column
         true => (indent / 2, format!("\n{}", " ".repeat(indent / 2 + 2))),
         false => {
             let used = indent + console::measure_text_width(name);
-            (indent, " ".repeat(column.saturating_sub(used)))
+            (indent, " ".repeat(column.saturating_sub(used).max(1)))
         }
     };
     let start = if columns < WIDE { before + 2 } else { column };
@@ -128,6 +128,7 @@ mod tests {
     #[test]
     fn a_text_stands_beside_its_name_or_below_it() {
         assert_eq!(entry(4, "name", 12, "one two", 60), "    name    one two");
+        assert_eq!(entry(4, "longname", 12, "one two", 60), "    longname one two");
         assert_eq!(
             entry(4, "name", 12, "one two three four", 20),
             "  name\n    one two three\n    four"
