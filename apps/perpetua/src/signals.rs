@@ -24,11 +24,14 @@ fn is_ignored(signal: i32) -> bool {
     asked == 0 && old.sa_sigaction == libc::SIG_IGN
 }
 
-/// To write more than `ulimit -f` lets a file have is an error of its writer, as on a full disk, and does not end the program.
+/// To write more than `ulimit -f` lets a file have is an error of its writer, as on a full disk, and does not end the program. Programs
+/// that it starts have the signal as it was: unlike what is ignored, what is caught is not handed down.
 #[cfg(unix)]
 pub(crate) fn let_large_files_fail() {
-    // SAFETY: it sets what one signal does, to nothing.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    if !is_ignored(libc::SIGXFSZ) {
+        // Where it cannot be caught it ends the program, as ever.
+        let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
+    }
 }
 
 /// From here on Ctrl-C, `kill`, a terminal that is closed and a limit of the processor's time are seen to between two batches; more of
@@ -88,3 +91,19 @@ impl fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_are_started_have_their_signals() {
+        use std::os::unix::process::ExitStatusExt;
+        let_large_files_fail();
+        let status = std::process::Command::new("sh")
+            .args(["-c", "ulimit -c 0; kill -XFSZ $$"])
+            .status()
+            .unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGXFSZ));
+    }
+}
