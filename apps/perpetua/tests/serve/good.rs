@@ -267,3 +267,34 @@ fn at_its_end_a_server_answers_and_leaves_nothing() {
         );
     }
 }
+
+/// Options with no end are taken as a long time: a client's thread adds them to the present.
+#[test]
+fn times_may_have_no_end() {
+    use perpetua::isa::serve;
+    let options = serve::Options {
+        time: Duration::MAX,
+        idle: Duration::MAX,
+        transfer: Duration::MAX,
+        ..serve::Options::default()
+    };
+    let memory = options.process_memory.to_string();
+    let program = env!("CARGO_BIN_EXE_perpetua");
+    let command = [
+        program,
+        "isa",
+        "serve-child",
+        "--backend",
+        "cpu",
+        "--memory",
+        &memory,
+    ];
+    let address = "127.0.0.1:0".parse().unwrap();
+    let server = serve::Server::bind(&address, options, command.map(Into::into).into()).unwrap();
+    let (address, stopper) = (server.address().clone(), server.stopper());
+    let served = std::thread::spawn(move || server.run());
+    good(&mut Client::connect(&address).unwrap(), 7).unwrap();
+    stopper.stop();
+    let summary = served.join().unwrap().unwrap();
+    assert_eq!((summary.clients, summary.results), (1, 1));
+}

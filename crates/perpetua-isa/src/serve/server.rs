@@ -21,6 +21,8 @@ use crate::executor::Limits;
 
 /// How long jobs may go on, and clients may take their answers, when the server ends.
 const GRACE: Duration = Duration::from_secs(2);
+/// The longest time that is told from no end: the system's clock holds moments so far ahead.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What a server allows.
 ///
@@ -116,7 +118,7 @@ impl Server {
     /// # Errors
     /// If it cannot listen there, or the first child cannot open its device.
     pub fn bind(address: &Address, options: Options, command: Vec<OsString>) -> Result<Server, Error> {
-        let milliseconds = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
+        let milliseconds = u64::try_from(options.time.min(LONGEST).as_millis()).unwrap_or(u64::MAX);
         let allowed = Allowed {
             limits: options.limits,
             message: options.message.into(),
@@ -129,8 +131,8 @@ impl Server {
         };
         let rules = Rules {
             allowed,
-            idle: options.idle,
-            transfer: options.transfer,
+            idle: options.idle.min(LONGEST),
+            transfer: options.transfer.min(LONGEST),
             is_ending: AtomicBool::new(false),
         };
         let processes = options.processes.max(1);
@@ -209,6 +211,20 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<thread::Join
     Ok(builder.spawn(run)?)
 }
 
+// A client's place, which is left however its thread ends.
+struct Left<'a> {
+    shared: &'a Shared,
+    entry: &'a Entry,
+    answers: Option<Answers>,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.entry.stream.shutdown(Shutdown::Both);
+        self.shared.places.leave(self.entry.client, self.answers.take());
+    }
+}
+
 impl Shared {
     fn accept(self: &Arc<Self>, listener: &Listener) {
         // How long it waits when the system has no room for another client.
@@ -227,9 +243,12 @@ impl Shared {
             };
             let (shared, client) = (Arc::clone(self), entry.client);
             let serve = move || {
-                let answers = shared.serve(&entry);
-                entry.stream.shutdown(Shutdown::Both);
-                shared.places.leave(client, answers);
+                let mut left = Left {
+                    shared: &shared,
+                    entry: &entry,
+                    answers: None,
+                };
+                left.answers = shared.serve(&entry);
             };
             if spawn("isa client", serve).is_err() {
                 self.places.leave(client, None);
