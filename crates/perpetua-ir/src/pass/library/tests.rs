@@ -38,6 +38,8 @@ fn expanded_operators_have_the_bits_of_the_reference() {
         .collect();
     singles.extend((-1200..1200).map(|i| i as f32 * 0.125));
     singles.extend([
+        0.0,
+        -0.0,
         f32::NAN,
         -f32::NAN,
         f32::INFINITY,
@@ -47,6 +49,10 @@ fn expanded_operators_have_the_bits_of_the_reference() {
     ]);
     let mut doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x) * 1.000_000_1).collect();
     doubles.extend((-1200..1200).map(f64::from));
+    for zero in [0, 1 << 31] {
+        assert!(singles.iter().any(|x| x.to_bits() == zero));
+        assert!(doubles.iter().any(|x| x.to_bits() == u64::from(zero) << 32));
+    }
     for sums in [Sums::AsWritten, Sums::Rearranged] {
         for &op in UnaryOp::ALL {
             if eval_unary(op, 0.0).is_none() {
