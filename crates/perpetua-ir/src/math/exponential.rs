@@ -1,20 +1,17 @@
 //! Exponentials and hyperbolic functions. Method: reduction by powers of two and a polynomial (J.-M. Muller,
 //! Elementary Functions, chapter 11); coefficients are least-maximum fits made for the reduced ranges.
 
-use super::logarithm::{ln, ln_1p};
+use super::logarithm::{LN_2, ln, ln_1p};
 use super::real::{Condition, Real, Word, polynomial, scale};
 
 pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
-/// ln 2 in two parts; the first has 16 bits, so that its product with a small integer is exact.
-pub(super) const LN_2_HIGH: f32 = 0.693_145_75;
-pub(super) const LN_2_LOW: f32 = 1.428_606_8e-6;
 
 /// `(r, k)` with `x = r + k ln 2` and `|r| <= ln 2 / 2`.
 #[inline(always)]
 fn reduce<R: Real>(x: R) -> (R, R::Int) {
     let (k, whole) = (x * x.lit(LOG2_E)).nearest_int();
-    let r = (-k).fma(x.lit(LN_2_HIGH), x);
-    ((-k).fma(x.lit(LN_2_LOW), r), whole)
+    let r = (-k).fma(x.lit(LN_2[0]), x);
+    ((-k).fma(x.lit(LN_2[1]), r), whole)
 }
 
 /// `exp(r) - 1 - r` over `r²`, for `|r| <= ln 2 / 2`.

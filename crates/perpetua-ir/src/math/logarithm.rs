@@ -2,8 +2,8 @@
 
 use super::real::{Condition, Real, Word, polynomial};
 
-/// ln 2 in two parts; the first has 16 bits, so that its product with an exponent is exact.
-const LN_2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
+/// ln 2 in two parts; the first has 16 bits, so that its product with a small integer is exact.
+pub(super) const LN_2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
 
 /// Exponent and fraction: `(e, f)` with `x = 2^e (1 + f)`, for positive, finite `x`.
 #[inline(always)]

@@ -63,7 +63,7 @@ pub(super) trait Real:
         let x = self.lt(low).select(low, self);
         x.gt(high).select(high, x)
     }
-    /// The nearest integer, ties to even, as both; of magnitudes below 2^22, and of NaN anything.
+    /// The nearest integer, ties to even, as both; of magnitudes below 2^22, or 2^51 of f64s, and of NaN anything.
     #[inline(always)]
     fn nearest_int(self) -> (Self, Self::Int) {
         let k = self.nearest();

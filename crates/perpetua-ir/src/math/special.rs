@@ -2,8 +2,8 @@
 //! `(x - 2) / (x + 2)` (Shepherd and Laframboise, Mathematics of Computation 36, 1981), and Stirling's series from 8 on, to
 //! which smaller arguments come by `Γ(x + 1) = x Γ(x)` and negative ones by reflection. Coefficients are least-maximum fits.
 
-use super::exponential::{LN_2_HIGH, LN_2_LOW, LOG2_E, exp_near};
-use super::logarithm::ln;
+use super::exponential::{LOG2_E, exp_near};
+use super::logarithm::{LN_2, ln};
 use super::real::{Condition, Real, polynomial, scale};
 
 /// `erf x` for `|x| <= 1`.
@@ -43,8 +43,8 @@ fn erfc_far<R: Real>(a: R) -> R {
     // exp(-a²), with the square in two parts: that of the first 12 bits is exact, and so is the first difference.
     let (high, low) = a.halves();
     let k = (-(a * a) * a.lit(LOG2_E)).nearest();
-    let r = (-k).fma(a.lit(LN_2_HIGH), -(high * high));
-    let r = (-k).fma(a.lit(LN_2_LOW), r) - low * (a + high);
+    let r = (-k).fma(a.lit(LN_2[0]), -(high * high));
+    let r = (-k).fma(a.lit(LN_2[1]), r) - low * (a + high);
     scale(exp_near(r) * rest, k.to_int())
 }
 

@@ -25,10 +25,10 @@ fn near_one<R: Real>(Two(r, low): Two<R>) -> Two<R> {
 /// `exp(x) - 1 = 2^k (1 + e) - 1`: `e` and `k`. `|x| < 2000`.
 #[inline(always)]
 pub(super) fn reduced<R: Real>(Two(x, low): Two<R>) -> (Two<R>, R::Int) {
-    let k = (x * x.wide(std::f64::consts::LOG2_E)).nearest();
+    let (k, whole) = (x * x.wide(std::f64::consts::LOG2_E)).nearest_int();
     let r = (-k).fma(x.wide(LN_2[0]), x);
     let rest = (-k).fma(x.wide(LN_2[1]), low);
-    (near_one(Two::sum(r, rest)), k.to_int())
+    (near_one(Two::sum(r, rest)), whole)
 }
 
 /// `exp(x)` as `2^k` times the first.
@@ -37,14 +37,6 @@ pub(super) fn exp_two<R: Real>(x: Two<R>) -> (Two<R>, R::Int) {
     let (Two(e, low), k) = reduced(x);
     let Two(s, rest) = Two::ordered(x.0.lit(1.0), e);
     (Two::ordered(s, rest + low), k)
-}
-
-/// `x`, kept within the limits; NaN becomes one of them.
-#[inline(always)]
-fn limit<R: Real>(x: R, low: f64, high: f64) -> R {
-    let (low, high) = (x.wide(low), x.wide(high));
-    let x = x.gt(low).select(x, low);
-    x.lt(high).select(x, high)
 }
 
 /// `exp` of a sum within ±1000.
@@ -56,23 +48,23 @@ pub(super) fn exp_of<R: Real>(x: Two<R>) -> R {
 
 #[inline(always)]
 pub(in super::super) fn exp<R: Real>(x: R) -> R {
-    exp_of(Two(limit(x, -760.0, 720.0), x.lit(0.0)))
+    exp_of(Two(x.limit(-760.0, 720.0), x.lit(0.0)))
 }
 
 #[inline(always)]
 pub(in super::super) fn exp2<R: Real>(x: R) -> R {
-    let x = limit(x, -1100.0, 1030.0);
-    let k = x.nearest();
+    let x = x.limit(-1100.0, 1030.0);
+    let (k, whole) = x.nearest_int();
     let f = x - k;
     let Two(e, low) = near_one(LN_2_WHOLE.at(x).times(Two(f, x.lit(0.0))));
     let Two(s, rest) = Two::ordered(x.lit(1.0), e);
-    scale(s + (rest + low), k.to_int())
+    scale(s + (rest + low), whole)
 }
 
 #[inline(always)]
 pub(in super::super) fn exp_m1<R: Real>(x: R) -> R {
     let full = x;
-    let x = limit(x, -60.0, 709.9);
+    let x = x.limit(-60.0, 709.9);
     let (Two(e, low), k) = reduced(Two(x, x.lit(0.0)));
     // 2 (2^(k-1) (1 + e) - 1/2): half of it, so that 2^1024 does not overflow.
     let half = power_of_two(x, k.sub(x.int(1)));
@@ -84,7 +76,7 @@ pub(in super::super) fn exp_m1<R: Real>(x: R) -> R {
 /// `exp(|x|) / 4` as a sum, and `1 / (4 exp(|x|))`, which is 0 where it does not count. Beyond the limit four times that is infinite.
 #[inline(always)]
 fn quarters<R: Real>(a: R) -> (Two<R>, Two<R>) {
-    let (e, k) = exp_two(Two(limit(a, 0.0, 710.7), a.lit(0.0)));
+    let (e, k) = exp_two(Two(a.limit(0.0, 710.7), a.lit(0.0)));
     let quarter = e.scaled(power_of_two(a, k.sub(a.int(2))));
     let sixteenth = Two(a.lit(0.0625), a.lit(0.0));
     let other = sixteenth.over(quarter);
@@ -126,7 +118,7 @@ pub(in super::super) fn cosh<R: Real>(x: R) -> R {
 pub(in super::super) fn tanh<R: Real>(x: R) -> R {
     let a = x.abs();
     // With e = exp(2a) - 1: e / (e + 2).
-    let (Two(e, low), k) = reduced(Two(limit(a + a, 0.0, 60.0), x.lit(0.0)));
+    let (Two(e, low), k) = reduced(Two((a + a).limit(0.0, 60.0), x.lit(0.0)));
     let power = power_of_two(x, k);
     let Two(s, rest) = Two::sum(power - x.lit(1.0), e * power);
     let e = Two::ordered(s, low.fma(power, rest));
