@@ -347,7 +347,10 @@ impl Engine for Grids {
             return Ok(());
         }
         self.settle(&deployed, actor);
-        deployed.grid.write_state(deployed.index(actor), state)
+        deployed.grid.write_state(deployed.index(actor), state)?;
+        // Whoever asks next sees a fault from before: packets are taken out, and their faults told, under the lock that this waits for.
+        self.hear(&deployed, actor);
+        Ok(())
     }
 
     fn read_state(&self, actor: ActorId) -> Result<Vec<u8>> {
