@@ -175,7 +175,7 @@ impl Program {
 
     /// The batch is done: what it tells of how its actors' next messages are handled.
     pub(super) fn learn(&mut self, runs: &[Run], results: &Results) {
-        if runs.iter().all(|run| !run.careful) {
+        if results.fault.is_none() && runs.iter().all(|run| !run.careful) {
             self.most = (2 * self.most).min(OF_ALL);
         }
         for run in runs.iter().filter(|run| run.careful) {
@@ -291,5 +291,42 @@ impl Shared {
             fault: fault.map(|fault| (fault.block[0] * LANES + fault.thread[0], fault.to_string())),
             took,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::echo::echo;
+    use crate::runtime::RuntimeBuilder;
+    use crate::runtime::batched::start;
+    use crate::runtime::engine::Engine;
+    use crate::runtime::host::Host;
+    use crate::runtime::options::LaunchOptions;
+
+    #[test]
+    fn batches_grow_where_nothing_faults() {
+        let settings = RuntimeBuilder::default().settings;
+        let host = Arc::new(Host::new(&settings));
+        let engine = start(&host, &settings).unwrap();
+        let group = LaunchOptions::default().group("one", echo::handler()).unwrap();
+        let mut program = Program::new(&engine.shared.device, &Arc::new(group)).unwrap();
+        program.most = 1;
+        let mut results = Results {
+            states: Vec::new(),
+            out: Vec::new(),
+            counts: Vec::new(),
+            done: Vec::new(),
+            arena: Vec::new(),
+            fault: Some((0, "a fault".into())),
+            cut: false,
+            took: Duration::ZERO,
+        };
+        program.learn(&[], &results);
+        assert_eq!(program.most, 1);
+        results.fault = None;
+        program.learn(&[], &results);
+        assert_eq!(program.most, 2);
+        engine.stop();
     }
 }
