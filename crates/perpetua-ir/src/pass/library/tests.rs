@@ -34,7 +34,7 @@ fn computed_by<T: Pod + Default>(op: UnaryOp, s: Scalar, sums: Sums, xs: &mut [T
 fn expanded_operators_have_the_bits_of_the_reference() {
     // All exponents and signs, what lies close to where results change, and what is no number.
     let mut singles: Vec<f32> = (0..1 << 14)
-        .map(|i| f32::from_bits(i << 18 | i * 77 % (1 << 18)))
+        .map(|i| f32::from_bits((i << 18) | (i * 77 % (1 << 18))))
         .collect();
     singles.extend((-1200..1200).map(|i| i as f32 * 0.125));
     singles.extend([
