@@ -21,7 +21,7 @@ pub(crate) struct Shape {
     /// How many blocks to run, as X,Y,Z
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     grid: Vec<u32>,
-    /// Lanes of a block, as X,Y,Z [default: what the code says, or the most up to 256 that make the lanes exactly; code that counts on a size says it]
+    /// Lanes of a block, as X,Y,Z [default: what the code says, or the most up to 256 that make the lanes exactly; where lanes share memory or meet, 256 or the power of two that holds the lanes]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     block: Vec<u32>,
 }
@@ -39,12 +39,14 @@ impl Shape {
     }
 
     /// The launch. `block`: what the code demands; `axes`: how many it tells apart; `lanes`: how many there should be where nobody says,
-    /// exactly so many where nobody says how large blocks are, so that kernels without a condition fit.
+    /// exactly so many where nobody says how large blocks are, so that kernels without a condition fit. Lanes that share memory or
+    /// meet (`meets`) halve blocks and the like: theirs are powers of two.
     pub(crate) fn config(
         &self,
         block: Option<[u32; 3]>,
         axes: usize,
         lanes: Option<[u64; 3]>,
+        meets: bool,
     ) -> Result<LaunchConfig, Failure> {
         for (option, given) in [
             ("--lanes", self.lanes.len()),
@@ -84,7 +86,10 @@ impl Shape {
             let mut grid = [0; 3];
             for axis in 0..3 {
                 if !is_fixed {
-                    block[axis] = fitting(lanes[axis], block[axis]);
+                    block[axis] = match meets {
+                        true => u64::from(block[axis]).min(lanes[axis].next_power_of_two()) as u32,
+                        false => fitting(lanes[axis], block[axis]),
+                    };
                 }
                 let blocks = lanes[axis].div_ceil(block[axis].into());
                 grid[axis] = u32::try_from(blocks).map_err(|_| {
@@ -121,7 +126,7 @@ mod tests {
     fn blocks_hold_all_lanes() {
         let check =
             |shape: Shape, axes: usize, lanes: Option<[u64; 3]>, expect: Result<[[u32; 3]; 2], &str>| match (
-                shape.config(None, axes, lanes),
+                shape.config(None, axes, lanes, false),
                 expect,
             ) {
                 (Ok(found), Ok([grid, block])) => {
@@ -148,6 +153,10 @@ mod tests {
             None,
             Err("8589934592 blocks: at most 4294967295"),
         );
+        for (count, block) in [(64, 64), (100, 128), (1000, 256)] {
+            let found = lanes(&[count]).config(None, 1, None, true).unwrap();
+            assert_eq!(found.block, Dim3::from([block, 1, 1]));
+        }
         let none = Shape {
             block: vec![0],
             ..Shape::default()

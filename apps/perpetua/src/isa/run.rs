@@ -129,7 +129,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let (path, _) = super::path_and_names(text);
         files::check_places(&places, Some(("the program", path)))?;
     }
-    let config = args.shape.config(program.block, args.shape.axes(), None)?;
+    let config = args.shape.config(program.block, args.shape.axes(), None, false)?;
     say(format!(
         "{}: grid {}, block {}",
         program.name, config.grid, config.block

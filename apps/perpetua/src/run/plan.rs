@@ -63,7 +63,9 @@ impl Plan {
             arguments,
         };
         let (block, axes) = (plan.kernel.kernel().block_size, axes(plan.kernel.kernel()));
-        let config = args.shape.config(block, axes, plan.lanes(args, axes))?;
+        let kernel = plan.kernel.kernel();
+        let meets = !kernel.shared.is_empty() || plan.kernel.facts().synchronises();
+        let config = args.shape.config(block, axes, plan.lanes(args, axes), meets)?;
         Ok(Plan {
             config: config.with_shared_bytes(args.shared),
             ..plan
