@@ -20,6 +20,28 @@ fn perpetua(args: &[&str]) -> Output {
 }
 
 #[test]
+fn a_server_that_nobody_can_reach_is_none_or_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.sock");
+    let server = Server::start(&format!("unix:{}", path.display()), "--backend cpu");
+    fs::remove_file(&path).unwrap();
+    assert!(server.stop().contains("served 0 clients"));
+    let long = format!("unix:{}", folder.path().join("s".repeat(120)).display());
+    for args in [
+        vec!["serve", &long],
+        vec!["run", "atlas_add_f32", "--server", &long],
+    ] {
+        let refused = perpetua(&args);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            !refused.status.success() && said.contains("and this system takes"),
+            "{said}"
+        );
+    }
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+}
+
+#[test]
 fn a_server_gives_what_a_run_here_gives() {
     let folder = tempfile::tempdir().unwrap();
     let socket = format!("unix:{}/p.sock", folder.path().display());

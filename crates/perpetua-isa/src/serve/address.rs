@@ -39,7 +39,10 @@ impl FromStr for Address {
             #[cfg(unix)]
             return match path {
                 "" => Err(wrong("the path is empty")),
-                path => Ok(Address(Kind::Unix(path.into()))),
+                path => match reachable(Path::new(path)) {
+                    Ok(()) => Ok(Address(Kind::Unix(path.into()))),
+                    Err(why) => Err(wrong(&why)),
+                },
             };
             #[cfg(not(unix))]
             return Err(wrong(&format!(
@@ -121,6 +124,24 @@ impl Listener {
         }
     }
 
+    /// Waits for a client, for a moment at most: a server comes back from here also when nobody can reach it any more, because the
+    /// socket's file has gone.
+    #[cfg(unix)]
+    pub(super) fn is_called(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use std::os::fd::AsFd;
+        const MOMENT: Timespec = Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        };
+        let listener = match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(file) => file.listener.as_fd(),
+        };
+        let mut asked = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];
+        poll(&mut asked, Some(&MOMENT)).is_ok_and(|called| called > 0)
+    }
+
     pub(super) fn accept(&self) -> io::Result<Stream> {
         match self {
             Listener::Tcp(listener) => Stream::tcp(listener.accept()?.0),
@@ -165,9 +186,20 @@ impl SocketFile {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         let folder = parent.join(format!(".pisv{}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        made.map_err(|error| format!("{}: {error}", folder.display()))?;
         let own = folder.join("s");
+        reachable(&own).map_err(|why| {
+            format!(
+                "the socket is made as {}, and {why}: name a folder with a shorter path",
+                own.display()
+            )
+        })?;
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.map_err(|error| {
+            format!(
+                "the folder {} takes no socket: {error}: name one that exists and that you may write to",
+                parent.display()
+            )
+        })?;
         let bound = UnixListener::bind(&own).and_then(|listener| {
             fs::set_permissions(&own, Permissions::from_mode(0o600))?;
             let identity = identity(&own)?;
@@ -184,6 +216,30 @@ impl SocketFile {
             identity,
         })
     }
+}
+
+// Whether the system takes a path as a socket's: it holds few bytes, and a file may be moved to a path with more of them.
+#[cfg(unix)]
+fn reachable(path: &Path) -> Result<(), String> {
+    use std::os::unix::{ffi::OsStrExt, net::SocketAddr};
+
+    let takes = |path: &Path| SocketAddr::from_pathname(path).map(drop);
+    takes(path).map_err(|error| {
+        let most = (1..path.as_os_str().len()).rev();
+        let most = most
+            .map(|len| "a".repeat(len))
+            .find(|name| takes(Path::new(name)).is_ok());
+        let found = path.as_os_str().as_bytes().len();
+        match most {
+            Some(most) if !path.as_os_str().as_bytes().contains(&0) => {
+                format!(
+                    "the path has {found} bytes, and this system takes {} for a socket",
+                    most.len()
+                )
+            }
+            _ => error.to_string(),
+        }
+    })
 }
 
 #[cfg(unix)]
@@ -360,6 +416,34 @@ mod tests {
             let error = text.parse::<Address>().expect_err(text).to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_no_client_can_name_is_refused() {
+        let parent = std::env::temp_dir();
+        let left = 107 - parent.as_os_str().len();
+        let file = |len: usize| format!("unix:{}", parent.join("s".repeat(len)).display());
+        let error = file(200).parse::<Address>().expect_err("too long").to_string();
+        assert!(error.contains("bytes, and this system takes 10"), "{error}");
+        assert!(error.contains("write a path as unix:/run/user"), "{error}");
+        // The file's own path is short enough, the one that it is made under is not.
+        let folder = parent.join("f".repeat(left - 8));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let address = format!("unix:{}/s", folder.display());
+        let error = address
+            .parse::<Address>()
+            .and_then(|address| address.listen().map(drop));
+        let error = error.expect_err("too long by far").to_string();
+        assert!(error.contains("name a folder with a shorter path"), "{error}");
+        assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 0);
+        std::fs::remove_dir(&folder).expect("the folder");
+        let nowhere: Address = "unix:/nonexistent/a".parse().expect("an address");
+        let error = nowhere.listen().err().expect("no folder").to_string();
+        assert!(
+            error.contains("the folder /nonexistent takes no socket"),
+            "{error}"
+        );
     }
 
     #[cfg(unix)]

@@ -230,6 +230,10 @@ impl Shared {
         // How long it waits when the system has no room for another client.
         const PAUSE: Duration = Duration::from_millis(50);
         while !self.rules.is_ending.load(Ordering::Relaxed) {
+            #[cfg(unix)]
+            if !listener.is_called() {
+                continue;
+            }
             let stream = listener.accept();
             if self.rules.is_ending.load(Ordering::Relaxed) {
                 return;
