@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use perpetua_ir::back::{Capability, CudaAbi, RenderError, Target, render};
 use perpetua_ir::front::rust::{FunctionDef, Instantiation, StencilConfig, kernels_in_file, lower};
-use perpetua_ir::ir::Checks;
+use perpetua_ir::ir::{Access, Base, Checks, KernelBuilder, Place, Type, TypeError};
+use perpetua_ir::ops::BinaryOp;
 use perpetua_ir::transpile::{
     transpile, transpile_device_function, transpile_global_kernel, transpile_stencil_kernel,
 };
@@ -86,6 +87,38 @@ fn wgsl() -> Target {
         distinct: false,
         exact_fma: true,
     }
+}
+
+// Conditions within each other, in lines that count up to 1000.
+fn nested(k: &mut KernelBuilder, x: Base, deep: u32) -> Result<(), TypeError> {
+    k.set_line(1000 - deep);
+    let at = k.u32(deep);
+    if deep == 0 {
+        return k.store(Place::element(x, at), at);
+    }
+    let value = k.load(Place::element(x, at))?;
+    let is = k.binary(BinaryOp::Gt, value, at)?;
+    k.if_(is, |k| nested(k, x, deep - 1))
+}
+
+// WGSL allows 127 braces within each other: what naga would say of more names neither kernel nor line.
+#[test]
+fn too_many_braces_are_an_error_at_the_deepest_line() {
+    let rendered = |deep: u32| {
+        let mut k = KernelBuilder::new("deep");
+        let x = k.buffer("x", Type::U32, Access::ReadWrite);
+        nested(&mut k, x, deep).unwrap();
+        let mut kernel = k.finish();
+        kernel.checks = Checks::Off;
+        render(&verify(kernel).unwrap(), &wgsl())
+    };
+    assert_eq!(rendered(126).unwrap().text.matches("if (").count(), 127);
+    let error = rendered(127).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "kernel `deep` (line 1000): WGSL cannot express loops and conditions that come to 128 braces within each other, 127 are allowed: \
+         move the inner ones to a function"
+    );
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::program::Program;
 use crate::verify::{Verified, place};
 
 pub(crate) use reduce::MAX_LANES;
+pub(crate) use structure::MAX_DEPTH as MAX_NESTING;
 
 /// How a program is lowered.
 ///

@@ -7,8 +7,9 @@
 use super::graph::Graph;
 use crate::verify::{Exit, Flow, Goal};
 
-/// Deepest nesting; the IR's verifier takes 200, of which one loop and one condition may be an instruction's own.
-const MAX_DEPTH: usize = 150;
+/// Deepest nesting; the IR's verifier takes 200, and WGSL 127 braces within each other, of which the function is one, some are an
+/// instruction's own, and one or two stand around the code that leaves several loops at once.
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// A program's control flow.
 pub(super) enum Structure {

@@ -4,6 +4,7 @@
 mod budget;
 #[path = "../common/mod.rs"]
 mod common;
+mod nesting;
 
 use perpetua_isa::{Assembler, Error, Executor, LaunchConfig, Limits, Program};
 

@@ -22,7 +22,7 @@ mod words_memory;
 
 use super::c_like::{Expr, Module, Names, Needs, body_text, prepare, wrapped};
 use super::{ArgsLayout, Capabilities, Capability, RenderError, Source};
-use crate::ir::{Base, ConstTable, Kernel, ParamKind, Scalar, Type};
+use crate::ir::{Base, Block, Body, ConstTable, Kernel, ParamKind, Scalar, Type};
 use crate::ops::TernaryOp;
 use crate::pass::{Operation, returns_apart};
 use crate::verify::{Verified, require};
@@ -33,6 +33,9 @@ use region::{Region, Regions, atomic_scalar};
 /// Stands before the text of a kernel with subgroup operations where the browser compiles it. (naga accepts subgroup
 /// operations without it, and refuses the first line.)
 pub const BROWSER_SUBGROUPS: &str = "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
+
+/// Most braces within each other in a function, its own among them.
+const MAX_BRACES: i32 = 127;
 
 /// The launches that a text is for.
 pub(super) struct Launch {
@@ -83,6 +86,7 @@ pub(super) fn render(
     let mut functions = Vec::new();
     for (i, f) in kernel.functions.iter().enumerate() {
         let (names, body) = body_text(&m, &d, &f.body, &f.params, f.result.as_ref());
+        check_nesting(&m, &f.body, &body);
         let mut params: Vec<String> = f
             .params
             .iter()
@@ -100,6 +104,7 @@ pub(super) fn render(
         functions.push(format!("fn {name}({}){result} {{\n{body}}}\n", params.join(", ")));
     }
     let (_, body) = body_text(&m, &d, &kernel.body, &[], None);
+    check_nesting(&m, &kernel.body, &body);
     let (kept, entry) = entry(&m, &d, &body);
     if let Some(error) = m.error() {
         return Err(error);
@@ -130,6 +135,43 @@ pub(super) fn render(
         faults: prepared.faults,
         prints: prepared.prints,
     })
+}
+
+/// That a function's text keeps to the language's limit of braces within each other; the deepest statement is named where not.
+fn check_nesting(m: &Module<'_>, body: &Body, text: &str) {
+    let (mut open, mut deepest) = (1, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'{' => open += 1,
+            b'}' => open -= 1,
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    if deepest > MAX_BRACES {
+        let what = format!(
+            "loops and conditions that come to {deepest} braces within each other, {MAX_BRACES} are allowed: move the inner ones to a function"
+        );
+        m.unsupported(deepest_line(&body.block, 0).1, what);
+    }
+}
+
+// How deep the deepest statement lies, and its line.
+fn deepest_line(block: &Block, depth: usize) -> (usize, u32) {
+    let all = block.0.iter().map(|stmt| {
+        let inner = stmt
+            .inst
+            .blocks()
+            .into_iter()
+            .map(|block| deepest_line(block, depth + 1));
+        let inner = inner.max_by_key(|(depth, _)| *depth);
+        match inner {
+            Some((deeper, line)) if line > 0 => (deeper, line),
+            Some((deeper, _)) => (deeper, stmt.line),
+            None => (depth, stmt.line),
+        }
+    });
+    all.max_by_key(|(depth, _)| *depth).unwrap_or((depth, 0))
 }
 
 /// Whether a body computes with 64-bit integers.
