@@ -118,10 +118,12 @@ pub enum Fault {
         register: String,
     },
     /// A routine that calls itself.
-    #[error("`{routine}` calls itself: programs have no recursion")]
+    #[error("`{routine}` calls itself{}: programs have no recursion", ways(through))]
     Recursion {
         /// The routine.
         routine: String,
+        /// The routines in between, in the order of their calls.
+        through: Vec<String>,
     },
     /// A constant index that lies outside.
     #[error(
@@ -145,4 +147,16 @@ pub enum Fault {
         /// The memory.
         memory: String,
     },
+}
+
+// By way of which routines.
+fn ways(through: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let names = through.iter().take(SHOWN).map(|name| format!("`{name}`"));
+    let names = names.collect::<Vec<String>>().join(", ");
+    match through.len() {
+        0 => String::new(),
+        1..=SHOWN => format!(" through {names}"),
+        all => format!(" through {names} and {} more", all - SHOWN),
+    }
 }

@@ -53,7 +53,18 @@ const PROGRAMS: &[(&str, &str)] = &[
         "and.f32 r0, 1.0, 1.0",
         "`and` works on an integer or bool, not on f32",
     ),
-    ("call f\n.func f\ncall g\n.func g\ncall f", "calls itself"),
+    (
+        "call f\n.func f\ncall g\n.func g\ncall f",
+        "program:5, in `g` (`call f`): `f` calls itself through `g`: programs have no recursion",
+    ),
+    (
+        "exit\n.func f\ncall f",
+        "program:3, in `f` (`call f`): `f` calls itself: programs",
+    ),
+    (
+        "exit\n.func a\ncall b\n.func b\n@p0 call c\n.func c\ncall d\n.func d\ncall e\n.func e\ncall f\n.func f\ncall a",
+        "`a` calls itself through `b`, `c`, `d`, `e` and 1 more: programs",
+    ),
     (
         "bitcast.f32.u64 r0, r255",
         "`bitcast` does not go from u64 to f32: they differ in their bits",

@@ -28,12 +28,55 @@ pub(crate) enum Action<'a> {
     Exit(Option<Guard>),
 }
 
-/// The steps, and how many instructions they come to.
+/// That no routine calls itself, whether anybody calls it or not.
+pub(super) fn calls(program: &Program) -> Result<(), Wrong> {
+    let mut seen = vec![false; program.routines.len()];
+    for root in 0..seen.len() {
+        // The routines that call one another, each with the instruction to look at next.
+        let mut open = vec![(root, 0)];
+        while let Some((number, next)) = open.last_mut() {
+            let at = (*number, *next);
+            *next += 1;
+            let routine = program.routines.get(at.0);
+            let instruction = routine.and_then(|routine| routine.code.get(at.1));
+            let Some(instruction) = instruction.filter(|_| !seen[at.0]) else {
+                seen[at.0] = true;
+                open.pop();
+                continue;
+            };
+            let (Meaning::Call, Some(Operand::Routine(called))) =
+                (instruction.opcode.meaning(), instruction.operands.first())
+            else {
+                continue;
+            };
+            let called = usize::from(*called);
+            let name = |number: usize| {
+                let routine = program.routines.get(number);
+                routine.map_or(String::new(), |routine| routine.name.clone())
+            };
+            match open.iter().position(|(number, _)| *number == called) {
+                Some(first) => {
+                    let through = open.iter().skip(first + 1).map(|(number, _)| name(*number));
+                    let fault = Fault::Recursion {
+                        routine: name(called),
+                        through: through.collect(),
+                    };
+                    return Err(Wrong::at(at, fault));
+                }
+                None if called < seen.len() => open.push((called, 0)),
+                None => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The steps, and how many instructions they come to. The program has no recursion.
 pub(super) fn expand(program: &Program) -> Result<(Vec<Step<'_>>, usize), Wrong> {
     let mut expansion = Expansion {
         program,
         steps: Vec::new(),
-        open: Vec::new(),
+        open: 0,
         size: 0,
     };
     if !program.routines.is_empty() {
@@ -45,8 +88,8 @@ pub(super) fn expand(program: &Program) -> Result<(Vec<Step<'_>>, usize), Wrong>
 struct Expansion<'a> {
     program: &'a Program,
     steps: Vec<Step<'a>>,
-    // The routines being written out, outermost first.
-    open: Vec<usize>,
+    // How many routines are being written out, within each other.
+    open: usize,
     // What the steps come to in the end: one operator each, tiles and runs of registers more.
     size: u64,
 }
@@ -79,27 +122,18 @@ impl<'a> Expansion<'a> {
         let Some(routine) = program.routines.get(number) else {
             return Ok(());
         };
-        let here = caller.unwrap_or_default();
-        if self.open.contains(&number) {
-            return Err(Wrong::at(
-                here,
-                Fault::Recursion {
-                    routine: routine.name.clone(),
-                },
-            ));
-        }
         // The program's own code is open, too.
-        if self.open.len() > MAX_CALL_DEPTH {
+        if self.open > MAX_CALL_DEPTH {
             return Err(Wrong::at(
-                here,
+                caller.unwrap_or_default(),
                 Fault::Limit {
                     what: "calls within each other",
-                    found: self.open.len() as u64,
+                    found: self.open as u64,
                     limit: MAX_CALL_DEPTH as u64,
                 },
             ));
         }
-        self.open.push(number);
+        self.open += 1;
         // Each instruction's first step; the end's last of all.
         let mut starts = Vec::with_capacity(routine.code.len() + 1);
         // Steps whose goal is a label, or the routine's end.
@@ -152,7 +186,7 @@ impl<'a> Expansion<'a> {
             }
         }
         starts.push(self.steps.len());
-        self.open.pop();
+        self.open -= 1;
         for (step, label) in labels {
             let at = routine
                 .labels

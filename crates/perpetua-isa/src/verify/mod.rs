@@ -65,6 +65,7 @@ impl Verified {
 /// The first thing that is wrong with it: [`Error::Verify`].
 pub fn verify(program: &Program) -> Result<Verified> {
     let found = check::check(program)
+        .and_then(|()| expand::calls(program))
         .and_then(|()| expand::expand(program))
         .and_then(|(steps, size)| Ok((flow::flow(program, &steps)?, size)));
     match found {
