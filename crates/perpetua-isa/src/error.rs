@@ -186,7 +186,10 @@ pub struct BuildError {
 
 /// A kernel that no program is equal to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kernel}, line {line}: {what} cannot be captured: {why}")]
+#[error("{kernel}{}: {what} cannot be captured: {why}", match line {
+    0 => String::new(),
+    line => format!(", line {line}"),
+})]
 pub struct CaptureError {
     /// The kernel's name.
     pub kernel: String,

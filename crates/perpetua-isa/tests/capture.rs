@@ -154,7 +154,7 @@ fn what_has_no_equal_is_named() {
                 k.buffer("flags", Type::BOOL, Access::Read);
                 Ok(())
             }),
-            "the buffer `flags` of bool",
+            "refused: the buffer `flags` of bool",
         ),
         (
             "dynamic memory",

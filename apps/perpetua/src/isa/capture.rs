@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use perpetua::isa;
+use perpetua_ir::front::rust::FileKernel;
 
 use super::super::source::{self, File, Wanted};
 use super::super::{Failure, files};
@@ -24,6 +25,26 @@ pub(super) struct Args {
     out: Option<PathBuf>,
 }
 
+// Shows what cannot be captured in its line, which of a parameter is that of its declaration; `None` where it stands elsewhere.
+fn not_captured(file: &File<'_>, kernel: &FileKernel, wrong: &isa::CaptureError) -> Option<Failure> {
+    let tree = kernel
+        .function
+        .tree()
+        .ok()
+        .filter(|tree| tree.file == file.name)?;
+    let name = wrong.what.split('`').nth(1);
+    let declared = || {
+        let found = tree.params.iter().find(|param| Some(&*param.name) == name);
+        found.map_or(tree.line, |param| param.line)
+    };
+    let line = match wrong.line {
+        0 => declared(),
+        line => line,
+    };
+    file.marked(&format!("{} cannot be captured: {}", wrong.what, wrong.why), line);
+    Some(format!("`{}` is not captured", wrong.kernel).into())
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let text = source::read(&args.file)?;
     let file = File::new(&args.file, &text);
@@ -32,7 +53,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let out = ("--out", args.out.as_ref(), &["pisa", "pasm"][..]);
     files::check_places(&[out], Some(("the kernel", &args.file)))?;
     let how = wanted.unwrap_or_default().instantiation(&kernel, 64)?;
-    let program = isa::capture(&file.lowered(&kernel, &how)?)?;
+    let program = isa::capture(&file.lowered(&kernel, &how)?).map_err(|error| match &error {
+        isa::Error::Capture(wrong) => not_captured(&file, &kernel, wrong).unwrap_or_else(|| error.into()),
+        _ => error.into(),
+    })?;
     match &args.out {
         None => super::print(&program.to_string()),
         Some(out) if files::ends_in(out, "pasm") => files::write(out, program.to_string().as_bytes()),
