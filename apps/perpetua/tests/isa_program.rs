@@ -104,10 +104,11 @@ fn forms_are_one_program() {
         folder.prints("verify saxpy.pisa"),
         "saxpy: ok, 6 instructions, 2 buffers, 1 parameter\n"
     );
-    let mut cut = read("saxpy.pisa");
-    cut.pop();
-    fs::write(folder.0.path().join("cut.pisa"), cut).unwrap();
-    folder.fails("verify cut.pisa", "cut.pisa: ");
+    let whole = read("saxpy.pisa");
+    for len in [1, 4, 5, whole.len() - 1] {
+        fs::write(folder.0.path().join("cut.pisa"), &whole[..len]).unwrap();
+        folder.fails("verify cut.pisa", "cut.pisa: ");
+    }
     folder.fails(
         "asm saxpy.pisa --out other.pisa",
         "is a program's binary form already",
@@ -290,11 +291,11 @@ fn lanes_are_those_that_are_named() {
 fn a_pool_has_the_size_that_is_named() {
     let folder = Folder::new();
     let heap = "run heap.pasm --buffer out=zeros:4 --lanes 4 --backend cpu";
-    let printed = folder.prints(&format!("{heap} --pool heap=65536"));
+    let printed = folder.prints(&format!("{heap} --pool heap=64K"));
     assert!(printed.contains("out = [ 7  8  9 10]"), "{printed}");
-    folder.fails(heap, "the pool `heap` needs --pool heap=BYTES");
+    folder.fails(heap, "the pool `heap` needs --pool heap=SIZE");
     for (pools, expect) in [
-        ("heap=much", "--pool heap=much: a number of bytes"),
+        ("heap=much", "`much` is no size"),
         (
             "heap=64 --pool stack=64",
             "heap_user has no pool `stack`: it has heap",
@@ -330,6 +331,9 @@ fn a_kernel_is_captured() {
         "what is written is PISA or PASM: name it x.pisa",
     );
     folder.fails("capture saxpy.pasm", "program of the instruction set is no Rust");
+    let file = folder.0.path().join("f.rs");
+    fs::write(file, "#[kernel]\nfn f(\n x: &mut [bool]) {}").unwrap();
+    folder.fails("capture f.rs", "f.rs:3:2");
 }
 
 #[test]

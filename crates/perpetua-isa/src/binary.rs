@@ -41,7 +41,8 @@ impl Program {
     /// If the bytes are not such a form.
     pub fn decode(bytes: &[u8]) -> Result<Program> {
         let Some((header, body)) = bytes.split_at_checked(HEADER) else {
-            return Err(match bytes.starts_with(MAGIC) {
+            let begins = bytes.starts_with(MAGIC) || !bytes.is_empty() && MAGIC.starts_with(bytes);
+            return Err(match begins {
                 true => DecodeError::End {
                     at: bytes.len(),
                     what: "the header",

@@ -78,6 +78,12 @@ const TEXTS: &[(&str, u32, usize, &str)] = &[
     ("  mov.f32 r0, 0f3f8000_0", 1, 15, "8 digits for f32"),
     ("  mov.u32 r0, 0f3f800000", 1, 15, "`0x3f800000` is an integer"),
     (
+        "  mov.f32 r0, 0x10",
+        1,
+        15,
+        "`0x10` is an integer's form: write 16, or all bits of f32 behind `0f`",
+    ),
+    (
         ".macro m a\n nop\n.endmacro\n.macro m a\n bar\n.endmacro",
         4,
         1,

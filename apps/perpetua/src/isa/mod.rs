@@ -402,7 +402,7 @@ fn read_source(path: &Path) -> Result<Source, Failure> {
                 };
             }
         };
-    if is_binary(&bytes) {
+    if is_binary(path, &bytes) {
         let program = Program::decode(&bytes).map_err(|error| format!("{name}: {error}"))?;
         return Ok(without_text(program));
     }
@@ -425,13 +425,18 @@ fn read_source(path: &Path) -> Result<Source, Failure> {
     })
 }
 
-// Whether bytes are a program's binary form, of whichever version.
-fn is_binary(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PISA") && (bytes.get(5) == Some(&0) || std::str::from_utf8(bytes).is_err())
+// Whether a file is a program's binary form, of whichever version, perhaps cut off.
+fn is_binary(path: &Path, bytes: &[u8]) -> bool {
+    const MAGIC: &[u8] = b"PISA";
+    let is_named = files::ends_in(path, "pisa");
+    match bytes.strip_prefix(MAGIC) {
+        Some(rest) => is_named || rest.get(1) == Some(&0) || std::str::from_utf8(bytes).is_err(),
+        None => is_named && !bytes.is_empty() && MAGIC.starts_with(bytes),
+    }
 }
 
 fn assemble(path: &Path, out: Option<&Path>) -> Result<(), Failure> {
-    if files::read(path, MOST_PROGRAM).is_ok_and(|bytes| is_binary(&bytes)) {
+    if files::read(path, MOST_PROGRAM).is_ok_and(|bytes| is_binary(path, &bytes)) {
         return Err(format!("{} is a program's binary form already", say::file(path)).into());
     }
     let source = read_source(path)?;

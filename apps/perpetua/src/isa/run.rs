@@ -25,8 +25,8 @@ pub(super) struct Args {
     /// A buffer's content: a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, in this order, as in zeros:480x640
     #[arg(long = "buffer", value_name = "NAME=CONTENT", value_parser = values::pair)]
     buffers: Vec<(String, String)>,
-    /// A pool's size in bytes; all of it is zero
-    #[arg(long = "pool", value_name = "NAME=BYTES", value_parser = values::pair)]
+    /// A pool's size in bytes, or as 64K, 16M, 2G; all of it is zero
+    #[arg(long = "pool", value_name = "NAME=SIZE", value_parser = values::pair)]
     pools: Vec<(String, String)>,
     /// A parameter's value
     #[arg(long = "param", visible_alias = "arg", value_name = "NAME=VALUE", value_parser = values::pair)]
@@ -267,7 +267,7 @@ fn missing(program: &Program, args: &Args) -> Vec<String> {
                 Some(format!("the buffer `{name}` ({element}) needs --buffer {name}=…"))
             }
             MemoryKind::Pool { .. } if !is_given(&args.pools, name) => {
-                Some(format!("the pool `{name}` needs --pool {name}=BYTES"))
+                Some(format!("the pool `{name}` needs --pool {name}=SIZE"))
             }
             _ => None,
         }
@@ -293,10 +293,10 @@ fn pools(program: &Program, given: &[(String, String)]) -> Result<Vec<(String, u
         }
         .into());
     }
-    let size = |(name, bytes): &(String, String)| -> Result<(String, usize), Failure> {
-        let size = bytes
-            .parse()
-            .map_err(|error| format!("--pool {name}={bytes}: a number of bytes, as 65536 ({error})"))?;
+    let size = |(name, text): &(String, String)| -> Result<(String, usize), Failure> {
+        let size = super::serve::size(text).map_err(|error| format!("--pool {name}={text}: {error}"))?;
+        let size =
+            usize::try_from(size).map_err(|_| format!("--pool {name}={text}: no address reaches so far"))?;
         Ok((name.clone(), size))
     };
     given.iter().map(size).collect()

@@ -69,7 +69,7 @@ pub(super) struct Child {
 }
 
 /// `64M` as bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.to_ascii_uppercase().chars().last() {
         Some('K') => (&text[..text.len() - 1], 10),
         Some('M') => (&text[..text.len() - 1], 20),

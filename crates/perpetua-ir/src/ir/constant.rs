@@ -60,6 +60,11 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
         });
     }
     if ty.is_float() {
+        if let Some(value) = integer(text).filter(|_| text.contains(['x', 'o', 'b'])) {
+            return Err(format!(
+                "`{text}` is an integer's form: write {value}, or all bits of {ty} behind `0f`"
+            ));
+        }
         // An integer's form is a float, too.
         let plain = text.replace('_', "");
         let value = |wrong: std::num::ParseFloatError| format!("`{text}` is not a float: {wrong}");
