@@ -9,7 +9,7 @@ use perpetua_ir::verify::{MAX_BLOCK_LANES, MAX_SHARED_BYTES};
 use crate::cost;
 use crate::executor::{Limits, MAX_BLOCKS, MAX_CONSTANTS, MAX_CONSTANTS_READ};
 use crate::instruction::{PRESET, Special};
-use crate::lower::MAX_LANES;
+use crate::lower::{MAX_LANES, MAX_NESTING};
 use crate::opcode::{Meaning, Opcode, Row, Slot, Space, Ty, Use};
 use crate::text::source::{MAX_ARGUMENTS, MAX_BYTES, MAX_DEPTH, MAX_LINE, MAX_LINES};
 use crate::text::{DIRECTIVES, MAX_INCLUDED};
@@ -59,7 +59,8 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 - On wgpu a kernel has as many buffers as `Device::info().limits.max_buffers` says, often 31 or fewer, and the functions of `f64` (`exp`, `sin` and their kin) are
   refused, as are types that the device lacks. There is no `fence_block`, `fence_device` or `fence_system`. `bar` orders a block's memory, and the end of a
   launch that of the device. Some drivers also end loops early: Mesa's llvmpipe lets a lane's loops take 65,535 turns together in a launch, those of `copy`,
-  `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there.
+  `fill` and `pool_alloc` among them. What a driver allows is `Device::info().limits.max_loop_turns`; more is a fault there. But a driver may remove loops that have no effect (no store, no atomic
+  instruction, no fault of an instruction in them), those that never end among them: a trusted program goes on behind them.
 - `min` and `max` give the other operand where one is NaN, so `relu` and `hard_sigmoid` of NaN are 0, and `clamp` gives its lower bound.
 - The activations are the formulas in the table, instruction by instruction: `silu` and `gelu` of -inf are NaN, as is `softsign` of an infinity.
 - f16 and bf16 are computed in f32 and rounded after each instruction.
@@ -84,7 +85,8 @@ u32 u64 f16 bf16 f32 f64`, and `pred` for predicates (`bool` in the IR).
 ## Errors
 
 Before a program runs, the verifier refuses one that reads a register which not every way has written or which holds another type, that uses a
-missing name or a constant index out of bounds, whose routine calls itself, or whose barrier is not reached by all lanes of a block. A
+missing name or a constant index out of bounds, whose routine calls itself, or whose barrier is not reached by all lanes of a block. What registers hold in a routine is checked
+where it is called: one that nobody calls may read what nobody writes. A
 guarded write counts as one where its opposite follows in straight code (`@p0 mov.u32 r0, 1`, then `@!p0 mov.u32 r0, 2`); where a guarded instruction
 is to write a register that is read later without the guard, write the register in front of it. Errors of the text come with line and
 column, the text underlined; errors of the verifier name the file's line and the instruction.
@@ -121,7 +123,9 @@ fn text_form(text: &mut String) -> std::fmt::Result {
         memories, parameters, routines, and labels of a routine. Calls are at most {MAX_CALL_DEPTH} deep. Shared memory, and a table of constants, has at most {MAX_SHARED_BYTES} bytes, \
         and less on most devices. A block has at most {MAX_BLOCK_LANES} lanes where `.block` says how many, or where it reduces {MAX_LANES}; else the device \
         bounds them. A text has at most {MAX_LINES} lines and {MAX_BYTES} bytes with all includes and \
-        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255; what stands in macros counts where it stands and wherever it is used.\n\n\
+        macros written out, {MAX_DEPTH} deep, a line {MAX_LINE} bytes, a macro {MAX_ARGUMENTS} arguments, an included file {MAX_INCLUDED} bytes, a name 255; what stands in macros counts where it stands and wherever it is used. Loops \
+        and conditions may lie within each other as deep as one likes: where they come to more than {MAX_NESTING} levels, a loop of two often, or have several entries, the program runs as one loop \
+        around its parts, which is slower, and whose every turn counts where a driver bounds them.\n\n\
         Untrusted programs are held to less. `Limits` has for each lane {instructions} instructions in loops, about; for all buffers and pools of an executor \
         {memory} bytes; for a program {size} instructions with its calls, tiles and runs of registers written out; others can be chosen. It has at most \
         {MAX_BLOCKS} straight parts: runs of instructions that end at a label to which something branches, or behind `bra`, `loop`, `exit` or `ret`, also with \

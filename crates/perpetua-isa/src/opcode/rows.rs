@@ -256,7 +256,7 @@ fn control() -> Vec<Row> {
             None,
             &[Slot::Write(Ty::Fixed(Scalar::U32)), Slot::Label],
             Meaning::Loop,
-            "Where the count is above zero: takes one from it, and continues at the label.",
+            "Where the count is above zero: takes one from it, and continues at the label; what stands between the label and it runs once more than the count says.",
         ),
         row("exit", None, &[], Meaning::Exit, "Ends the lane."),
         row("nop", None, &[], Meaning::Nop, "Does nothing."),

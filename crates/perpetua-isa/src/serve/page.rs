@@ -25,7 +25,7 @@ fn write(text: &mut String) -> std::fmt::Result {
 
 A client connects over a Unix socket or TCP on loopback and sends frames; each gets one answer, in order. A client may send frames ahead: they wait
 in the system's buffer until the answers before them have been taken. A client that closes the connection, or its sending side alone, has
-gone: its job is ended. Numbers are little-endian. A text is a `u16` with its length, and UTF-8.
+gone: its job is ended as soon as the server sees that, and where it was done before, its answer is still sent. Numbers are little-endian. A text is a `u16` with its length, and UTF-8.
 
 ## Frames
 
