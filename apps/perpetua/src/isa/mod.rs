@@ -358,7 +358,7 @@ fn signature(name: &str) -> Result<String, Failure> {
         Some(match memory.kind {
             MemoryKind::Buffer { writable: true, .. } => format!("--buffer {name}=… ({element}, written)"),
             MemoryKind::Buffer { .. } => format!("--buffer {name}=… ({element})"),
-            MemoryKind::Pool { .. } => format!("--pool {name}=BYTES"),
+            MemoryKind::Pool { .. } => format!("--pool {name}=SIZE"),
             MemoryKind::Shared { .. } | MemoryKind::Constants(_) => return None,
         })
     };
