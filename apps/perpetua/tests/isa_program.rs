@@ -296,10 +296,7 @@ fn a_pool_has_the_size_that_is_named() {
     folder.fails(heap, "the pool `heap` needs --pool heap=SIZE");
     for (pools, expect) in [
         ("heap=much", "`much` is no size"),
-        (
-            "heap=64 --pool stack=64",
-            "heap_user has no pool `stack`: it has heap",
-        ),
+        ("heap=64 --pool stack=64", "has no pool `stack`: it has heap"),
         // Room for no block at all.
         ("heap=16", "a pool without room for 16 bytes"),
     ] {

@@ -297,7 +297,7 @@ fn tables_of_negative_numbers() {
 
 /// Elements that are written at constant places where lanes leave at different times, and read at places that run time chooses.
 #[kernel]
-fn kept(x: &[u32], y: &mut [u32]) {
+fn left(x: &[u32], y: &mut [u32]) {
     let i = global_id_x();
     let mut bins = [0u32; 4];
     for _ in 0..x[i] {
@@ -344,6 +344,6 @@ fn levenshtein(x: &[u32], y: &mut [u32]) {
 #[test]
 fn elements_of_lanes_that_have_left_stay() {
     let x: Vec<u32> = (0..120).map(|i| i * 37 % 23 + i * i % 5).collect();
-    check(kept::kernel(), kept, &x, &[0; 96]);
+    check(left::kernel(), left, &x, &[0; 96]);
     check(levenshtein::kernel(), levenshtein, &x, &[0; 96]);
 }
