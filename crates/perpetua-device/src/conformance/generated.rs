@@ -26,7 +26,7 @@ use crate::signature::KernelArg;
 use crate::source::{CompileOptions, KernelSource};
 
 /// Seeds that a cell tries where nothing else is said.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 32;
 
 /// The first seeds of two cells are so far apart.
 const APART: u64 = 1_000_000;

@@ -54,12 +54,12 @@ fn perpetua_exp_(x_: f32) -> f32 {
     let t_ = select(x_, -104.0f, x_ < -104.0f);
     let t1_ = select(t_, 89.0f, 89.0f < t_);
     let t2_ = round(t1_ * 1.442695f);
-    let t3_ = fma(-t2_, 1.4286068e-6f, fma(-t2_, 0.69314575f, t1_));
-    let t4_ = fma(fma(fma(0.00019914102f, t3_, 0.001394208f), t3_, 0.008333273f), t3_, 0.04166634f);
-    let t5_ = fma(t3_ * t3_, fma(fma(t4_, t3_, 0.16666667f), t3_, 0.5f), t3_) + 1.0f;
-    let t6_ = f32_to_i32_(t2_);
-    let t7_ = t6_ >> 1u;
-    let t8_ = t5_ * bitcast<f32>((t7_ + 127i) << 23u) * bitcast<f32>((t6_ - t7_ + 127i) << 23u);
+    let t3_ = f32_to_i32_(t2_);
+    let t4_ = fma(-t2_, 1.4286068e-6f, fma(-t2_, 0.69314575f, t1_));
+    let t5_ = fma(fma(fma(0.00019914102f, t4_, 0.001394208f), t4_, 0.008333273f), t4_, 0.04166634f);
+    let t6_ = fma(t4_ * t4_, fma(fma(t5_, t4_, 0.16666667f), t4_, 0.5f), t4_) + 1.0f;
+    let t7_ = t3_ >> 1u;
+    let t8_ = t6_ * bitcast<f32>((t7_ + 127i) << 23u) * bitcast<f32>((t3_ - t7_ + 127i) << 23u);
     let t9_ = select(t8_, f32_from_bits_(0x7fc00000u), 2139095040i < (bitcast<i32>(x_) & 2147483647i));
     return t9_;
 }
