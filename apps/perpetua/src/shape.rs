@@ -87,7 +87,7 @@ impl Shape {
             for axis in 0..3 {
                 if !is_fixed {
                     block[axis] = match meets {
-                        true => u64::from(block[axis]).min(lanes[axis].next_power_of_two()) as u32,
+                        true => holding(lanes[axis], block[axis]),
                         false => fitting(lanes[axis], block[axis]),
                     };
                 }
@@ -106,6 +106,13 @@ impl Shape {
         };
         Ok(LaunchConfig::new(Dim3::from(grid), Dim3::from(block)))
     }
+}
+
+/// Lanes of a block along an axis that holds so many lanes: a power of two, or `most` where that holds fewer.
+fn holding(lanes: u64, most: u32) -> u32 {
+    let all = u32::try_from(lanes).ok();
+    let power = all.and_then(u32::checked_next_power_of_two);
+    power.map_or(most, |power| power.min(most))
 }
 
 /// Lanes of a block along an axis so that blocks make exactly so many lanes; `most` where that takes more blocks than every device has.
@@ -157,6 +164,7 @@ mod tests {
             let found = lanes(&[count]).config(None, 1, None, true).unwrap();
             assert_eq!(found.block, Dim3::from([block, 1, 1]));
         }
+        assert_eq!((holding(u64::MAX, 256), holding(1 << 31, 256)), (256, 256));
         let none = Shape {
             block: vec![0],
             ..Shape::default()
