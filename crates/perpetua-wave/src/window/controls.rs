@@ -217,31 +217,24 @@ impl WaveApp {
                 } else {
                     format!("{w} x {h}")
                 };
+                let (rate, time) = (
+                    if view.running { view.rate } else { 0.0 },
+                    view.step as f64 * view.time_step,
+                );
+                let figures = [
+                    format!("{:5.1} frames/s", self.frames.rate),
+                    format!("{rate:7.0} steps/s"),
+                    format!("{:7.3} Gcells/s", rate * cells * 1e-9),
+                    format!("step {}  t = {:.3} ms", view.step, time * 1e3),
+                ];
                 ui.label(RichText::new(&view.device).strong());
                 ui.separator();
                 ui.label(format!("{shape} cells"));
-                ui.separator();
-                ui.monospace(format!("{:5.1} frames/s", self.frames.rate));
-                ui.separator();
-                ui.monospace(format!(
-                    "{:7.0} steps/s",
-                    if view.running { view.rate } else { 0.0 }
-                ));
-                ui.separator();
-                ui.monospace(format!(
-                    "{:7.3} Gcells/s",
-                    if view.running {
-                        view.rate * cells * 1e-9
-                    } else {
-                        0.0
-                    }
-                ));
-                ui.separator();
-                ui.monospace(format!(
-                    "step {}  t = {:.3} ms",
-                    view.step,
-                    view.step as f64 * view.time_step * 1e3
-                ));
+                for figure in figures {
+                    ui.separator();
+                    // A line ends between figures, never within one.
+                    ui.add(egui::Label::new(RichText::new(figure).monospace()).extend());
+                }
             });
             if let Some(note) = note {
                 ui.label(RichText::new(note).color(Color32::from_rgb(250, 200, 110)));
