@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use perpetua_ir::front::rust::{GpuType, TypeDesc};
-use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Type};
+use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Stages, Type};
 use perpetua_ir::verify::Verified;
 
 use crate::buffer::elements_in;
@@ -149,6 +149,13 @@ impl<'a> BufferArg<'a> {
 
 const INLINE: usize = 64;
 
+/// What matrices that are multiplied in stages, and their rows, begin at multiples of: in bytes, and in elements.
+const ALIGNED: u64 = 16;
+const ELEMENTS: u64 = ALIGNED / 2;
+
+/// The most rows and columns of such a matrix.
+const MOST_ROWS: u64 = i32::MAX as u64;
+
 /// A value as an argument: up to 64 bytes in place, larger ones on the heap.
 #[derive(Clone)]
 pub struct ValueArg {
@@ -230,6 +237,17 @@ impl<T: GpuType> From<T> for KernelArg<'_> {
 }
 
 impl KernelArg<'_> {
+    /// A value that is an unsigned number.
+    pub(crate) fn number(&self) -> u64 {
+        let mut wide = [0; 8];
+        if let KernelArg::Value(value) = self {
+            wide.iter_mut()
+                .zip(value.bytes())
+                .for_each(|(to, from)| *to = *from);
+        }
+        u64::from_le_bytes(wide)
+    }
+
     fn describe(&self) -> String {
         match self {
             KernelArg::Buffer(b) => format!("a buffer of {}", b.element),
@@ -308,6 +326,7 @@ pub struct Signature {
     block_size: Option<[u32; 3]>,
     shared_bytes: u32,
     dynamic_shared: bool,
+    stages: Option<Stages>,
     constant: Vec<u32>,
 }
 
@@ -320,6 +339,7 @@ impl Signature {
             block_size: None,
             shared_bytes: 0,
             dynamic_shared: false,
+            stages: None,
             constant: Vec::new(),
         }
     }
@@ -334,7 +354,8 @@ impl Signature {
         Signature {
             constant,
             block_size: kernel.block_size,
-            shared_bytes: kernel.shared_bytes(),
+            shared_bytes: kernel.shared_bytes() + kernel.stages.as_ref().map_or(0, Stages::bytes),
+            stages: kernel.stages.clone(),
             dynamic_shared: kernel.shared.iter().any(|s| s.dynamic),
             ..Signature::new(kernel.name.clone(), kernel.params.clone())
         }
@@ -355,7 +376,7 @@ impl Signature {
         self.block_size
     }
 
-    /// Bytes of shared memory of fixed size.
+    /// Bytes of shared memory of fixed size, that of stages included.
     pub fn shared_bytes(&self) -> u32 {
         self.shared_bytes
     }
@@ -363,6 +384,11 @@ impl Signature {
     /// Whether the kernel uses dynamic shared memory.
     pub fn dynamic_shared(&self) -> bool {
         self.dynamic_shared
+    }
+
+    /// What the kernel multiplies in stages.
+    pub fn stages(&self) -> Option<&Stages> {
+        self.stages.as_ref()
     }
 
     /// Checks number, kinds, types and alignment of `args`, and that kernels reach the buffers' memory.
@@ -396,6 +422,47 @@ impl Signature {
                     });
                 }
             }
+        }
+        self.check_factors(args)
+    }
+
+    // Checks that what is multiplied in stages are matrices inside their buffers that hardware can copy.
+    fn check_factors(&self, args: &[KernelArg<'_>]) -> Result<()> {
+        for factor in self.stages.iter().flat_map(Stages::factors) {
+            let index = factor.buffer as usize;
+            let (Some(KernelArg::Buffer(buffer)), Some((param, _))) =
+                (args.get(index), self.params.get(index))
+            else {
+                continue;
+            };
+            let [rows, columns, pitch] = factor
+                .shape
+                .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
+            let end = (rows.max(1) - 1)
+                .checked_mul(pitch)
+                .and_then(|end| end.checked_add(columns));
+            let wrong = if rows == 0 || columns == 0 {
+                "launch nothing where a matrix is empty"
+            } else if pitch < columns || end.is_none_or(|end| end > buffer.len) {
+                "pass a buffer that holds all rows, and how far they are from each other"
+            } else if rows.max(columns) > MOST_ROWS {
+                "divide the matrix"
+            } else if pitch % ELEMENTS != 0 || !buffer.ptr.place().is_multiple_of(ALIGNED) {
+                "let the matrix and each of its rows begin at a multiple of 16 bytes"
+            } else {
+                continue;
+            };
+            return Err(Error::ArgumentMismatch {
+                kernel: self.name.clone(),
+                index,
+                parameter: describe(param),
+                given: format!(
+                    "{rows} x {columns} elements, {pitch} from row to row, in {} that begin at {:#x}",
+                    buffer.len,
+                    buffer.ptr.place()
+                ),
+                remedy: wrong,
+            });
         }
         Ok(())
     }

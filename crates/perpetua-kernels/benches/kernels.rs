@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use perpetua_device::{BackendKind, Buffer, Device, GpuType, KernelArg, Stream, args};
+use perpetua_ir::back::Capability;
 use perpetua_kernels::{
     AttentionKernel, Element, GemmKernel, Kernel, LayerNormKernel, QuantFormat, QuantGemmKernel,
     QuantGemvKernel, QuantizeKernel, Result, RmsNormKernel, SoftmaxKernel,
@@ -102,6 +103,41 @@ fn tensor_cores(device: &Device, sizes: &[usize]) -> Result<()> {
             launch(&stream, &kernel.with_transposed(true, false), args![&a, &b, &c])?,
             launch(&stream, &kernel.with_transposed(false, true), args![&a, &b, &c])?,
             launch(&stream, &kernel.with_pitches(pitch, pitch, n), args![&a, &b, &c])?,
+        ];
+        for seconds in seconds {
+            print!(" {:>9.3}", 2.0 * (n as f64).powi(3) / seconds / 1e12);
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// The widest products, where the device has them: sums of 128 x 256 in stages.
+fn staged(device: &Device, sizes: &[usize]) -> Result<()> {
+    let stream = device.default_stream();
+    println!("\nproducts of n x n in stages, TFLOP/s");
+    println!(
+        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "n", "f16", "bf16", "B^T", "A^T", "both"
+    );
+    for &n in sizes {
+        let (f16, bf16) = (
+            numbers(device, n * n, half::f16::from_f32)?,
+            numbers(device, n * n, half::bf16::from_f32)?,
+        );
+        let (c16, c) = (
+            device.zeros::<half::f16>(n * n)?,
+            device.zeros::<half::bf16>(n * n)?,
+        );
+        print!("{n:>8}");
+        let kernel = GemmKernel::staged(n, n, n);
+        let bf = kernel.with_element(Element::Bf16);
+        let seconds = [
+            launch(&stream, &kernel, args![&f16, &f16, &c16])?,
+            launch(&stream, &bf, args![&bf16, &bf16, &c])?,
+            launch(&stream, &bf.with_transposed(false, true), args![&bf16, &bf16, &c])?,
+            launch(&stream, &bf.with_transposed(true, false), args![&bf16, &bf16, &c])?,
+            launch(&stream, &bf.with_transposed(true, true), args![&bf16, &bf16, &c])?,
         ];
         for seconds in seconds {
             print!(" {:>9.3}", 2.0 * (n as f64).powi(3) / seconds / 1e12);
@@ -226,7 +262,11 @@ fn main() -> Result<()> {
         None => Device::new(BackendKind::Cpu, 0)?,
     };
     println!("{}", device.info().name);
+    let has_stages = device.info().capabilities.contains(&Capability::Stages);
     if on_gpu {
+        if has_stages {
+            staged(&device, &[1024, 2048, 4096, 8192, 16384])?;
+        }
         tensor_cores(&device, &[1024, 2048, 4096, 8192])?;
         gemm(&device, &[1024, 2048, 4096, 8192])?;
         let shapes = [[4096, 4096], [32768, 4096], [16384, 8192], [1024, 50257]];
@@ -235,6 +275,7 @@ fn main() -> Result<()> {
         attention(&device, &[2048, 4096])?;
         quantised(&device, &[[4096, 4096], [4096, 14336]])
     } else {
+        staged(&device, &[256])?;
         tensor_cores(&device, &[256])?;
         gemm(&device, &[256, 512])?;
         rows(&device, &[[512, 1024], [64, 50257]], Element::F32, |x| x)?;

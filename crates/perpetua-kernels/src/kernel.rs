@@ -1,7 +1,7 @@
 //! What all kernels of the library can do. Must not know any of them.
 
 use perpetua_device::{KernelArg, KernelSpec, Stream};
-use perpetua_ir::back::ptx;
+use perpetua_ir::back::{Sm, ptx};
 use perpetua_language::KernelFn;
 
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ pub trait Kernel {
 }
 
 /// PTX of a kernel function.
-pub(crate) fn ptx_of(function: KernelFn, sm: u32) -> Result<String> {
+pub(crate) fn ptx_of(function: KernelFn, sm: impl Into<Sm>) -> Result<String> {
     let verified = function.verified(64)?;
     let rendered = ptx::render(&verified, sm);
     let rendered =

@@ -58,6 +58,41 @@ fn tensor_cores() {
 }
 
 #[test]
+fn staged() {
+    for transposed in [(false, false), (false, true), (true, false), (true, true)] {
+        for element in [Element::F16, Element::Bf16] {
+            let kernel = GemmKernel::staged(512, 512, 512)
+                .with_element(element)
+                .with_transposed(transposed.0, transposed.1);
+            let ptx = kernel.ptx_for(90).unwrap();
+            let Some(assembled) = ptxas(&ptx, "sm_90a").required("staged").unwrap() else {
+                return;
+            };
+            let usage = &assembled.usage[0];
+            println!("{usage:?}");
+            assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
+            // It says so where products wait for each other, or where lanes do not get the registers that they ask for.
+            let complains = ["serializ", "C75", "setmaxnreg", "warning"]
+                .iter()
+                .find(|word| assembled.log.contains(**word));
+            assert_eq!(complains, None, "{}", assembled.log);
+            if let Some(code) = nvdisasm(&assembled.cubin).required("staged").unwrap() {
+                for instruction in [
+                    "HGMMA.64x256x16.F32",
+                    "UTMALDG.2D",
+                    "USETMAXREG.TRY_ALLOC",
+                    "USETMAXREG.DEALLOC",
+                ] {
+                    assert!(code.contains(instruction), "no {instruction} in\n{code}");
+                }
+                // Sums stay where they are: four products follow each other, and nothing else computes with them in the loop.
+                assert_eq!(code.matches("HGMMA").count(), 4, "{code}");
+            }
+        }
+    }
+}
+
+#[test]
 fn rows() {
     for columns in [100, 1000, 4000, 5000] {
         for element in [Element::F32, Element::F16, Element::Bf16] {

@@ -7,6 +7,7 @@ pub use crate::kernel::matrix::*;
 pub use crate::kernel::resident::*;
 pub use crate::kernel::scalar::{FurtherFloat as _, FurtherInteger as _, FurtherUnsigned as _};
 pub use crate::kernel::shared::*;
+pub use crate::kernel::stages::*;
 pub use crate::kernel::subgroup::*;
 pub use crate::kernel::{GridPos, KernelFn, gpu_println, volume};
 pub use crate::{Edge, GpuType, StencilConfig, args, device, kernel};

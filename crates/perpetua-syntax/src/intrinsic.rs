@@ -27,7 +27,10 @@ impl Intrinsic {
     /// The number of generic arguments that it requires.
     #[must_use]
     pub fn generic_count(self) -> usize {
-        usize::from(self.group() == IntrinsicGroup::Shared)
+        match self {
+            Self::StageFactors => 2,
+            _ => usize::from(self.group() == IntrinsicGroup::Shared),
+        }
     }
 
     /// The number of arguments, without order and scope.
@@ -165,8 +168,14 @@ intrinsics! {
     MatrixMultiplyBf16 = "matrix_multiply_bf16", Subgroup, "(a: [u32; 4], b: [u32; 2], c: [f32; 4])", "The same of `bf16`.";
     MatrixMultiplyTf32 = "matrix_multiply_tf32", Subgroup, "(a: [u32; 4], b: [u32; 2], c: [f32; 4])", "The same, A 16 x 8 and B 8 x 8 of `f32` whose low 13 bits do not count.";
 
+    IsProducer = "is_producer", Subgroup, "()", "Whether the lane's team fills stages, the others multiplying them: the condition of one `if` and `else`.";
+    FillStage = "fill_stage", Subgroup, "(row: u32, column: u32, depth: u32)", "Fills the next stage, when it is free, from this row and column of sums and this depth on.";
+    MultiplyStage = "multiply_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "A lane's sums and what the next stage adds to them, when it is full, `[[[f32; 2]; 2]; N]`.";
+
     SharedArray = "shared_array", Shared, "()", "`shared_array::<[T; N]>()`: an array that the block shares, `&mut [T; N]`.";
     SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
+
+    StageFactors = "stage_factors", Shared, "(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch)", "`stage_factors::<[[[T; 64]; M]; S], [[[T; 64]; N]; S]>(…)`: the kernel multiplies `a` and `b` in `S` stages, `M` rows with `N` columns of sums.";
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
     CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "Faults as an index out of bounds does, unless the index is below the length.";
@@ -209,6 +218,7 @@ mod tests {
         for (intrinsic, generics, args) in [
             (Intrinsic::ThreadIdxX, 0, 0),
             (Intrinsic::SharedArray, 1, 0),
+            (Intrinsic::StageFactors, 2, 8),
             (Intrinsic::SubgroupAdd, 0, 1),
             (Intrinsic::SubgroupShuffle, 0, 2),
             (Intrinsic::AtomicLoad, 0, 1),

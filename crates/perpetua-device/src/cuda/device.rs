@@ -134,6 +134,7 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
         capabilities: Capability::ALL
             .into_iter()
             .filter(|c| *c != Capability::Matrices || capability >= (8, 0))
+            .filter(|c| *c != Capability::Stages || capability == (9, 0))
             .collect(),
         numeric_probe: Some(NumericProbe::EXACT),
         details: vec![

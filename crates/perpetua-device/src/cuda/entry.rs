@@ -45,6 +45,7 @@ impl Entry {
             params: kernel.params.clone(),
             shared: kernel.shared.clone(),
             block_size: kernel.block_size,
+            stages: kernel.stages.clone(),
             source: kernel.source.clone(),
             pointer_width: kernel.pointer_width,
             ..Kernel::new(kernel.name.clone())

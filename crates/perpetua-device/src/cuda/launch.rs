@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUfunction_attribute};
 use perpetua_ir::back::ptx::WideEntry;
+use perpetua_ir::ir::Stages;
 
 use super::driver::{Shared, lock};
+use super::maps;
 use super::memory::{Memory, Pool};
 use super::module::Module;
 use super::record::PrintRing;
@@ -295,6 +297,12 @@ impl<'a> Packed<'a> {
         self.params[self.count] = value.as_ptr().cast_mut().cast();
         self.count += 1;
     }
+
+    /// Adds the description of a matrix, which stays where it lies, too.
+    fn map(&mut self, map: &'a sys::CUtensorMap) {
+        self.params[self.count] = std::ptr::from_ref(map).cast_mut().cast();
+        self.count += 1;
+    }
 }
 
 impl KernelFunction for Function {
@@ -327,12 +335,15 @@ impl KernelFunction for Function {
         stream: &dyn GpuStream,
         args: &[KernelArg<'_>],
     ) -> Result<()> {
+        let mut config = launch.config;
+        let stages = self.signature().and_then(Signature::stages);
+        config.shared_bytes += stages.map_or(0, Stages::bytes);
         let LaunchConfig {
             grid,
             block,
             shared_bytes,
             ..
-        } = launch.config;
+        } = config;
         if grid.count() == 0 {
             return Ok(());
         }
@@ -348,14 +359,14 @@ impl KernelFunction for Function {
         if shared_bytes > self.plain_shared {
             self.raise_shared(shared_bytes)?;
         }
-        // Two words a buffer, and four hidden ones.
-        const ROOM: usize = 2 * INLINE + 4;
+        // Two words a buffer, and six hidden ones.
+        const ROOM: usize = 2 * INLINE + 6;
         let (mut words, mut params) = ([0; ROOM], [std::ptr::null_mut(); ROOM]);
         let (mut more_words, mut more_params);
         let mut packed = if args.len() <= INLINE {
             Packed::new(&mut words, &mut params)
         } else {
-            let room = 2 * args.len() + 4;
+            let room = 2 * args.len() + 6;
             more_words = vec![0; room];
             more_params = vec![std::ptr::null_mut(); room];
             Packed::new(&mut more_words, &mut more_params)
@@ -380,7 +391,7 @@ impl KernelFunction for Function {
                 KernelArg::Value(value) => packed.bytes(value.bytes()),
             }
         }
-        let together = launch.config.cooperative || launch.config.cluster != Dim3::ONE;
+        let together = config.cooperative || config.cluster != Dim3::ONE;
         let wide = self
             .wide
             .as_ref()
@@ -395,11 +406,15 @@ impl KernelFunction for Function {
                 packed.word(ring);
             }
         }
+        let maps = stages.map(|stages| maps::of(shared, stages, args)).transpose()?;
+        for map in maps.iter().flatten() {
+            packed.map(map);
+        }
         let params = packed.params.as_mut_ptr();
         target.use_module(&self.module);
         if together {
             // SAFETY: as below.
-            unsafe { self.launch_together(&launch.config, target.handle, params)? };
+            unsafe { self.launch_together(&config, target.handle, params)? };
             return if holds { target.hold_all(args) } else { Ok(()) };
         }
         let (handle, blocks) = wide.map_or((self.handle, grid.x), |wide| {

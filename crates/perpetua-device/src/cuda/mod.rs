@@ -3,7 +3,7 @@
 //!
 //! `driver` turns codes into errors and owns handles, `device` finds and opens devices, `memory` pools, `stream` orders, `capture` makes graphs, `streams`
 //! knows all that are open, `record` is what kernels write for the host, `compile` makes machine code, `entry` is how the disk keeps it,
-//! `module` loads it, `launch` runs it.
+//! `module` loads it, `launch` runs it, `maps` describes matrices to it.
 
 mod capture;
 mod compile;
@@ -14,6 +14,7 @@ mod entry;
 mod event;
 mod graph;
 mod launch;
+mod maps;
 mod memory;
 mod module;
 mod record;

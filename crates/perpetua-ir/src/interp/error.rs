@@ -35,6 +35,23 @@ pub enum InterpError {
         /// Lanes in all that should be.
         lanes: u32,
     },
+    /// Teams of lanes that multiply in stages wait for each other, and nobody goes on.
+    #[error(
+        "kernel `{kernel}`{}: in block {} all teams of lanes wait for ever: {who} for a stage that is {for_what}; \
+         fill as many stages as each of the other teams multiplies", at_line(*.line), Triple(*.block)
+    )]
+    Deadlock {
+        /// Kernel's name.
+        kernel: String,
+        /// Source line of the operation that waits, 0 when unknown.
+        line: u32,
+        /// Block index.
+        block: [u32; 3],
+        /// Who waits: the last one that came.
+        who: &'static str,
+        /// What it waits for.
+        for_what: &'static str,
+    },
     /// The step budget is spent.
     #[error("kernel `{kernel}` ran more than {budget} steps; raise the budget if it is not hanging")]
     Deadline {

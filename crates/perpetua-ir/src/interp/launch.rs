@@ -336,6 +336,14 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// A parameter that is an unsigned number.
+    pub(super) fn number(&self, param: u32) -> u64 {
+        match self.args.get(param as usize) {
+            Some(Arg::Value(bytes)) => self.scalar(param, 0, bytes.len() as u32),
+            _ => 0,
+        }
+    }
+
     /// Where dynamic shared memory starts.
     pub(super) fn dynamic_offset(&self) -> usize {
         let align = self.program.dynamic_align.max(1);

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::fault::FaultSite;
-use crate::ir::{AtomicOp, Builtin, Checks, DeviceOp, Scalar, Sync};
+use crate::ir::{AtomicOp, Builtin, Checks, DeviceOp, Scalar, Stages, Sync};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::print::PrintSite;
 
@@ -60,6 +60,8 @@ pub(super) struct Program {
     pub(super) synchronises: bool,
     /// Whether it may stay: then subgroups go their own ways, for they wait for each other by what they write.
     pub(super) stays: bool,
+    /// Matrices that it multiplies in stages: then teams of lanes go their own ways.
+    pub(super) stages: Option<Stages>,
     /// Whether lanes that come to a barrier end when one of their block has faulted: what it would have written decides how often
     /// they come there.
     pub(super) ends_together: bool,

@@ -12,6 +12,7 @@ use super::machine::{Machine, Part, Turn};
 use super::program::Program;
 use super::race::Detector;
 use crate::fault::Fault;
+use crate::ir::Stages;
 
 /// Operations that a block executes before others get their turn, if it loops that long.
 const TURN: u64 = 1 << 16;
@@ -28,19 +29,28 @@ const NAP: std::time::Duration = std::time::Duration::from_micros(20);
 const PARKED_BYTES: usize = 256 << 20;
 
 impl Launch<'_> {
-    /// Whether each subgroup has a machine of its own.
-    fn is_split(&self) -> bool {
-        self.program.stays && self.shape.lanes() > self.subgroup as usize
+    /// Lanes that have a machine of their own where not all of a block go in step: a subgroup's, or a team's that multiply in stages.
+    fn apart(&self) -> usize {
+        match self.program.stages {
+            Some(_) => Stages::TEAM as usize,
+            None => self.subgroup as usize,
+        }
     }
 
-    /// Machines for the subgroups of a block, ready to run.
+    /// Whether a block has several machines.
+    fn is_split(&self) -> bool {
+        (self.program.stays || self.program.stages.is_some()) && self.shape.lanes() > self.apart()
+    }
+
+    /// Machines for the parts of a block, ready to run.
     fn team(&self, number: u64) -> impl Iterator<Item = Machine> {
-        let (lanes, subgroup) = (self.shape.lanes(), self.subgroup as usize);
-        let team = Arc::new(Team::new(lanes.div_ceil(subgroup), self.shared_lines()));
-        (0..lanes).step_by(subgroup).map(move |first| {
+        let (lanes, apart) = (self.shape.lanes(), self.apart());
+        let stages = self.program.stages.as_ref();
+        let team = Arc::new(Team::new(lanes.div_ceil(apart), self.shared_lines(), stages));
+        (0..lanes).step_by(apart).map(move |first| {
             let part = Part {
                 first,
-                lanes: subgroup.min(lanes - first),
+                lanes: apart.min(lanes - first),
                 blocks: 1,
                 team: Some(Arc::clone(&team)),
             };

@@ -96,6 +96,16 @@ impl KernelBuilder {
         self.define(ty, Op::Param(index))
     }
 
+    /// The value parameter that a value is, if it is one.
+    pub fn param_of(&self, v: Value) -> Option<u32> {
+        let all = self.open.iter().flat_map(|block| &block.0);
+        all.filter_map(|stmt| match stmt.inst {
+            Inst::Let(defined, Op::Param(i)) if defined == v => Some(i),
+            _ => None,
+        })
+        .next()
+    }
+
     /// Declares a shared variable.
     pub fn shared(&mut self, name: impl Into<String>, ty: Type) -> Base {
         self.kernel.shared.push(SharedVar {

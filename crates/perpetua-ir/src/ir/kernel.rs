@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use super::stages::Stages;
 use super::types::{Scalar, Type};
 use crate::ops::{BinaryOp, Meeting, TernaryOp, UnaryOp};
 
@@ -52,6 +53,8 @@ pub struct Kernel {
     pub shared: Vec<SharedVar>,
     /// Constant tables: read-only data known at compile time.
     pub constants: Vec<ConstTable>,
+    /// Matrices that are multiplied in stages.
+    pub stages: Option<Stages>,
     /// Device functions; a function may call only those before it, so there is no recursion.
     pub functions: Vec<Function>,
     /// The code of the entry point.
@@ -606,7 +609,7 @@ impl FaultKind {
     }
 }
 
-pub use crate::ops::{DeviceOp, MatrixOp, SubgroupOp};
+pub use crate::ops::{DeviceOp, MatrixOp, StageOp, SubgroupOp};
 pub use perpetua_syntax::PrintFormat;
 
 /// One piece of a printed line or of a panic's message.
@@ -735,6 +738,7 @@ impl Kernel {
             params: Vec::new(),
             shared: Vec::new(),
             constants: Vec::new(),
+            stages: None,
             functions: Vec::new(),
             body: Body::default(),
             block_size: None,

@@ -4,7 +4,7 @@
 use super::kernel::*;
 use super::types::{Scalar, Type};
 use crate::fault::record::OPERANDS;
-use crate::ops::{Domain, Gives, Result as OpResult, Row, Second, Stands};
+use crate::ops::{Domain, Result as OpResult, Row, Second, Stands};
 
 /// Why an operation, effect or place is ill-typed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -439,10 +439,7 @@ impl<'a> Declarations<'a> {
             let needs = format!("`{}` needs explicit checks", row.word());
             return Err(TypeError::Invalid(needs));
         }
-        let first = args
-            .first()
-            .filter(|_| row.gives == Gives::First)
-            .map_or(Ok(Scalar::U32), |v| self.scalar(*v, "operand"))?;
+        let first = args.first().map_or(Ok(&Type::U32), |v| self.value(*v))?;
         Ok(row.gives.ty(first))
     }
 

@@ -30,11 +30,13 @@ pub enum Capability {
     Residency,
     /// Matrices that the lanes of a subgroup hold together, and their products.
     Matrices,
+    /// Products of matrices that are multiplied in stages.
+    Stages,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 11] = [
+    pub const ALL: [Capability; 12] = [
         Capability::Int64,
         Capability::Float64,
         Capability::Math64,
@@ -46,6 +48,7 @@ impl Capability {
         Capability::DynamicShared,
         Capability::Residency,
         Capability::Matrices,
+        Capability::Stages,
     ];
 
     /// What ordering at a scope needs.
@@ -72,6 +75,9 @@ impl Capability {
             Capability::Matrices => {
                 "add up the products lane by lane, or use CUDA with compute capability 8.0 or higher, or the CPU"
             }
+            Capability::Stages => {
+                "multiply matrices of subgroups instead, or use CUDA with compute capability 9.0 (`sm_90a`), or the CPU"
+            }
         }
     }
 }
@@ -92,6 +98,7 @@ impl fmt::Display for Capability {
                 "what resident kernels need (clock, naps, 16-byte atomics, caught faults)"
             }
             Capability::Matrices => "matrices of subgroups",
+            Capability::Stages => "products in stages",
         })
     }
 }

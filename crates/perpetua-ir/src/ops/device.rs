@@ -86,6 +86,16 @@ impl DeviceRow {
         ..DeviceRow::COMMON
     };
 
+    /// What teams of lanes do with staged matrices.
+    const STAGE: DeviceRow = DeviceRow {
+        needs: Some(Capability::Stages),
+        same: Same::Nowhere("teams do different things"),
+        meeting: Meeting::Block,
+        hint: "sums",
+        kind: "staged product",
+        ..DeviceRow::COMMON
+    };
+
     /// Reductions and scans by an operation.
     const fn combination(op: ReduceOp, stem: &'static str, language: &'static [&'static str]) -> DeviceRow {
         const BITS: &[Operand] = &[(Takes::Integer, "operand of subgroup")];
@@ -134,6 +144,12 @@ impl Attribute for MatrixElement {
 impl Attribute for MatrixOp {
     fn each() -> impl Iterator<Item = MatrixOp> {
         MatrixOp::all()
+    }
+}
+
+impl Attribute for StageOp {
+    fn each() -> impl Iterator<Item = StageOp> {
+        StageOp::all()
     }
 }
 
@@ -258,6 +274,47 @@ operations! {
 }
 
 operations! {
+    /// What lanes do with matrices that are multiplied in stages: [`Stages`](crate::ir::Stages). Each is done by a team, and all its lanes
+    /// come to it (control flow is the same for all of them). A lane that has faulted brings anything.
+    StageOp {
+        /// Whether the lane's team fills stages. Its only use is to be the condition of one `if`, outside of which there are no other operations
+        /// of these, and behind which no lanes meet.
+        Produces {
+            name: ("is_producer", ""),
+            language: &["is_producer"],
+            gives: Gives::Exactly(Scalar::Bool),
+            meeting: Meeting::Alone,
+            hint: "fills",
+            ..DeviceRow::STAGE
+        }
+        /// Fills the next stage, as soon as it is free: with the parts of both factors that begin at this row and column of sums, and this depth.
+        /// Outside of a matrix there are zeros. Copies go on while the lanes do.
+        Fill {
+            name: ("fill_stage", ""),
+            language: &["fill_stage"],
+            operands: &[
+                (Takes::Exactly(Scalar::U32), "row of a stage"),
+                (Takes::Exactly(Scalar::U32), "column of a stage"),
+                (Takes::Exactly(Scalar::U32), "depth of a stage"),
+            ],
+            ..DeviceRow::STAGE
+        }
+        /// Multiplies the next stage, as soon as it is full, adds the products to sums and frees the stage. Of a team's 64 rows of sums a lane
+        /// has, for its number `l` in the team, `q = l / 4` and `r = l % 4`, in `sums[i][j][k]` row `q + q / 8 * 8 + 8 j`, column
+        /// `8 i + 2 r + k`: for each eight columns what it has in [`MatrixOp::Multiply`].
+        ///
+        /// Results are as exact as those.
+        Multiply {
+            name: ("multiply_stage", ""),
+            language: &["multiply_stage"],
+            operands: &[(Takes::Sums, "sums of a stage")],
+            gives: Gives::First,
+            ..DeviceRow::STAGE
+        }
+    }
+}
+
+operations! {
     /// Something that a lane asks of its device.
     DeviceOp {
         /// Waits for all lanes of the block and orders their shared and global accesses before it before
@@ -357,6 +414,8 @@ operations! {
         Subgroup(op: SubgroupOp) { ..op.row() }
         /// What lanes of a subgroup do with a matrix.
         Matrix(op: MatrixOp) { ..op.row() }
+        /// What teams of lanes do with staged matrices.
+        Stage(op: StageOp) { ..op.row() }
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Takes {
     Integer,
     /// An array of so many of these.
     Array(Scalar, u32),
+    /// A lane's sums of a staged product: an array of any number of `[[f32; 2]; 2]`.
+    Sums,
 }
 
 impl Takes {
@@ -24,6 +26,7 @@ impl Takes {
             (Takes::Number, Type::Scalar(s)) => s.size() >= 4,
             (Takes::Integer, Type::Scalar(s)) => s.size() >= 4 && s.is_int(),
             (Takes::Array(t, n), Type::Array(element, len)) => n == *len && **element == Type::Scalar(t),
+            (Takes::Sums, Type::Array(element, _)) => **element == Type::array(Type::array(Type::F32, 2), 2),
             _ => false,
         }
     }
@@ -35,6 +38,7 @@ impl Takes {
             Takes::Number => "a 32- or 64-bit number".into(),
             Takes::Integer => "a 32- or 64-bit integer".into(),
             Takes::Array(s, n) => format!("[{s}; {n}]"),
+            Takes::Sums => "an array of [[f32; 2]; 2]".into(),
         }
     }
 }
@@ -54,11 +58,11 @@ pub enum Gives {
 
 impl Gives {
     /// The value's type for a first operand of type `first`; `None` for no value.
-    pub fn ty(self, first: Scalar) -> Option<Type> {
+    pub fn ty(self, first: &Type) -> Option<Type> {
         Some(match self {
             Gives::Nothing => return None,
             Gives::Exactly(s) => s.into(),
-            Gives::First => first.into(),
+            Gives::First => first.clone(),
             Gives::Array(s, n) => Type::array(s.into(), n),
         })
     }

@@ -2,7 +2,7 @@
 //! but for a capability or a limit of the target.
 //!
 //! In the order in which a kernel is checked: `declaration` checks types, names and tables, `body` each statement's
-//! types, scope and structure, `assign` that no variable is read before it is written, `uniform` that all lanes
+//! types, scope and structure, `assign` that no variable is read before it is written, `stages` what is special to staged products, `uniform` that all lanes
 //! of a block meet at each barrier. Later checks assume what earlier ones established and run only when those
 //! found nothing. `facts` is what is handed on of all that.
 
@@ -11,6 +11,7 @@ mod body;
 mod declaration;
 mod error;
 mod facts;
+mod stages;
 mod taint;
 mod types;
 mod uniform;
@@ -118,6 +119,7 @@ impl Verified {
 pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
     let mut errors = VerifyErrors::of(&kernel);
     declaration::check(&kernel, &mut errors);
+    stages::check_declaration(&kernel, &mut errors);
     if errors.is_empty() {
         for (i, function) in kernel.functions.iter().enumerate() {
             body::check(&kernel, Some((i, function)), &mut errors);
@@ -137,6 +139,7 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
                 body: &function.body,
             };
             assign::check(site, &mut errors);
+            stages::check(site, &mut errors);
         }
         let site = error::Site {
             kernel: &kernel,
@@ -144,6 +147,7 @@ pub fn verify(kernel: Kernel) -> Result<Verified, VerifyErrors> {
             body: &kernel.body,
         };
         assign::check(site, &mut errors);
+        stages::check(site, &mut errors);
         // Where checks are explicit, lanes that have faulted walk on to the barriers by tests that look divergent.
         if kernel.checks != Checks::Explicit && facts.meets(Meeting::Block) {
             facts.uniformity = Some(uniform::check(&kernel, &mut errors));

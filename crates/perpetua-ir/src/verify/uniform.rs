@@ -47,6 +47,10 @@ struct Analysis<'a, 'e> {
     values: Vec<Taint>,
     /// Which values are constants.
     constant: Vec<bool>,
+    /// The value that tells teams of lanes apart, and whether the statement at hand is one team's: as far as its own lanes go, they
+    /// come to it together.
+    parts_teams: Option<Value>,
+    of_team: bool,
     locals: Vec<Taint>,
     /// By number of a loop: flow with which lanes leave it, which is how they differ in the next turn.
     exits: Vec<Flow>,
@@ -55,6 +59,8 @@ struct Analysis<'a, 'e> {
     /// By number of a statement: whether lanes may come to it apart for a reason that is no parameter, and the buffers that
     /// must not change for them to come together, as in [`Taint`].
     flow: Vec<(bool, u128)>,
+    /// By number of a statement: whether it is one team's.
+    teams: Vec<bool>,
     summary: Summary,
     partings: Vec<(u32, Divergence)>,
     number: u32,
@@ -75,6 +81,8 @@ pub(crate) struct Uniformity {
     differing_locals: Vec<bool>,
     /// By number of the statement in pre-order: whether lanes may come to it apart.
     parted_flow: Vec<bool>,
+    /// By number of the statement: whether only some teams of the block come to it.
+    of_team: Vec<bool>,
     /// Numbers of the parameters, all of them `&[T]`, that launches must keep constant for the barriers to be met by all
     /// lanes. What depends on other buffers counts as different.
     constant_buffers: Vec<u32>,
@@ -119,9 +127,14 @@ impl Uniformity {
         !self.differing_locals.get(id.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Whether all lanes of a block come to this statement together.
+    /// Whether all lanes of a block come to this statement together; or, in the code of a team, all lanes of the team.
     pub(crate) fn flow(&self, statement: usize) -> bool {
         !self.parted_flow.get(statement).copied().unwrap_or(false)
+    }
+
+    /// Whether others than those that come to this statement may wait for them.
+    pub(crate) fn is_awaited(&self, statement: usize) -> bool {
+        !self.flow(statement) || self.of_team.get(statement).copied().unwrap_or(false)
     }
 }
 
@@ -146,6 +159,9 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
         summaries: Vec::new(),
         values: Vec::new(),
         constant: Vec::new(),
+        parts_teams: None,
+        of_team: false,
+        teams: Vec::new(),
         locals: Vec::new(),
         exits: Vec::new(),
         sources: Vec::new(),
@@ -183,6 +199,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
             .iter()
             .map(|(why, buffers)| apart(*why, *buffers))
             .collect(),
+        of_team: analysis.teams,
         constant_buffers: constant,
         relies_on_shared: analysis.relied & SHARED_BIT != 0,
         partings: analysis.partings,
@@ -221,7 +238,9 @@ impl<'a> Analysis<'a, '_> {
         self.locals = vec![Taint::default(); site.body.locals.len()];
         self.exits = vec![Flow::default(); statements];
         self.sources = vec![None; statements];
+        self.parts_teams = None;
         self.flow = vec![(false, 0); statements];
+        self.teams = vec![false; statements];
         self.summary = Summary::default();
         self.report = false;
         loop {
@@ -247,6 +266,9 @@ impl<'a> Analysis<'a, '_> {
                 *apart |= flow.parting.is_some();
                 *buffers |= flow.buffers;
             }
+            if let Some(of_team) = self.teams.get_mut(number as usize) {
+                *of_team = self.of_team;
+            }
             let left = self.statement(number, stmt, level, flow);
             // Where some lanes have left, the others go on without them.
             for escape in &left {
@@ -268,6 +290,9 @@ impl<'a> Analysis<'a, '_> {
                 if let Some(constant) = self.constant.get_mut(v.0 as usize) {
                     *constant = matches!(op, Op::Const(..));
                 }
+                if let Op::Device(DeviceOp::Stage(StageOp::Produces), _) = op {
+                    self.parts_teams = Some(*v);
+                }
                 let taint = self.op(number, stmt, op, flow);
                 if let Some(value) = self.values.get_mut(v.0 as usize) {
                     self.changed |= value.join(taint);
@@ -277,6 +302,14 @@ impl<'a> Analysis<'a, '_> {
             Inst::Do(effect) => {
                 self.effect(number, stmt, effect, flow);
                 Vec::new()
+            }
+            // What follows asks for no lanes that meet, as `stages` has checked.
+            Inst::If(v, then, otherwise) if self.parts_teams == Some(*v) => {
+                self.of_team = true;
+                let mut left = self.block(then, level, flow);
+                left.extend(self.block(otherwise, level, flow));
+                self.of_team = false;
+                left
             }
             Inst::If(v, then, otherwise) => {
                 self.parts(stmt.line, *v);

@@ -1,6 +1,7 @@
 //! Products of matrices: `C = alpha op(A) op(B) + beta C`. Must not know what is done with the result.
 
 mod naive;
+mod staged;
 mod tensor_core;
 mod tiled;
 
@@ -9,6 +10,7 @@ use std::sync::{LazyLock, RwLock};
 
 use half::{bf16, f16};
 use perpetua_device::{ArgType, BackendKind, KernelArg, KernelId, KernelSpec, LaunchConfig, Stream};
+use perpetua_ir::back::Sm;
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
@@ -30,6 +32,8 @@ enum Schedule {
     Tiled(usize),
     /// A block computes 128 rows of so many columns by tensor cores.
     TensorCore(usize),
+    /// A block computes tiles of 128 x 256 in stages.
+    Staged,
 }
 
 /// `C = alpha op(A) op(B) + beta C` for row-major matrices: `op(A)` is m x k, `op(B)` k x n, C m x n, and `op` is the matrix
@@ -158,34 +162,67 @@ impl GemmKernel {
             Schedule::Naive => None,
             Schedule::Tiled(tile) => Some(tile),
             Schedule::TensorCore(columns) => Some(columns),
+            Schedule::Staged => Some(staged::TILE[1]),
+        }
+    }
+
+    /// As [`GemmKernel::tensor_core`] with tiles of 128 x 256 that are multiplied in stages, by the widest products that a GPU has: needs a
+    /// device with `Capability::Stages`. A and B begin at multiples of 16 bytes, and so do their rows; C begins at a multiple of 4 bytes, and so do its rows,
+    /// which are an even number of elements long. A launch says so where it is not so.
+    ///
+    /// ```
+    /// use perpetua::device::{BackendKind, Device};
+    /// use perpetua::kernels::{GemmKernel, Kernel};
+    /// use perpetua::prelude::*;
+    ///
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let a = device.upload(&[f16::from_f32(0.25); 20 * 24])?;
+    /// let b = device.upload(&[f16::from_f32(2.0); 24 * 16])?;
+    /// let c = device.zeros::<f16>(20 * 16)?;
+    /// GemmKernel::staged(20, 16, 24).launch(&device.default_stream(), args![&a, &b, &c])?;
+    /// assert_eq!(c.read()?, [f16::from_f32(12.0); 320]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn staged(m: usize, n: usize, k: usize) -> GemmKernel {
+        GemmKernel::new(Schedule::Staged, m, n, k).with_element(Element::F16)
+    }
+
+    /// What tensor cores multiply.
+    fn factors(&self) -> Option<Factors> {
+        match self.element {
+            Element::F16 => Some(Factors::F16),
+            Element::Bf16 => Some(Factors::Bf16),
+            Element::F32 => None,
         }
     }
 
     /// The instance for tensor cores, which may read A and B in pieces of 16 bytes; `None` for what they do not multiply.
     fn instance(&self, pieces: bool) -> Option<Instance> {
-        let factors = match self.element {
-            Element::F16 => Factors::F16,
-            Element::Bf16 => Factors::Bf16,
-            Element::F32 => return None,
-        };
         Some(Instance {
-            factors,
+            factors: self.factors()?,
             transposed: self.transposed,
             wide: self.tile() == Some(256),
             pieces,
         })
     }
 
+    /// Whether this is the type of what the matrices hold.
+    fn is_element(&self, ty: &ArgType) -> bool {
+        match self.element {
+            Element::F16 => ty.is::<f16>(),
+            Element::Bf16 => ty.is::<bf16>(),
+            Element::F32 => ty.is::<f32>(),
+        }
+    }
+
     /// A and B as memory of 16 byte pieces, where their type is right and they lie so that they can be.
     fn pieces<'a>(&self, operands: &[Operand; 3], args: &[KernelArg<'a>]) -> Option<[KernelArg<'a>; 2]> {
-        let is_right = match self.element {
-            Element::F16 => ArgType::is::<f16>,
-            Element::Bf16 => ArgType::is::<bf16>,
-            Element::F32 => return None,
-        };
+        self.factors()?;
         let piece = |at: usize| match (operands.get(at), args.get(at)) {
             (Some(operand), Some(KernelArg::Buffer(buffer)))
-                if is_right(buffer.element()) && operand.pitch % 8 == 0 && operand.columns % 8 == 0 =>
+                if self.is_element(buffer.element())
+                    && operand.pitch % 8 == 0
+                    && operand.columns % 8 == 0 =>
             {
                 buffer.cast::<U32x4>().ok().map(KernelArg::Buffer)
             }
@@ -225,10 +262,100 @@ impl GemmKernel {
             Schedule::Naive => (16, 16),
             Schedule::Tiled(tile) => (tile, tile),
             Schedule::TensorCore(columns) => (tensor_core::ROWS, columns),
+            Schedule::Staged => (staged::TILE[0], staged::TILE[1]),
         };
         let blocks = |extent: usize, tile: usize| u32::try_from(extent.div_ceil(tile)).unwrap_or(u32::MAX);
         // Rows along x: a grid has more blocks there.
         LaunchConfig::new((blocks(m, high), blocks(n, wide)), (256, 1))
+    }
+}
+
+impl GemmKernel {
+    /// `check` has found room for all three.
+    fn launch_staged(
+        &self,
+        stream: &Stream,
+        operands: &[Operand; 3],
+        [a, b, c]: [&KernelArg<'_>; 3],
+    ) -> Result<()> {
+        let mut function = self.function();
+        let [m, n, k] = self.size;
+        if k == 0 {
+            // There is nothing to describe to hardware.
+            let kernel = GemmKernel {
+                schedule: Schedule::TensorCore(128),
+                ..*self
+            };
+            return kernel.launch(stream, &[a.clone(), b.clone(), c.clone()]);
+        }
+        let Some(_) = self.factors() else {
+            return Err(Error::Element {
+                kernel: function.name(),
+                element: self.element,
+                takes: "F16 and Bf16",
+            });
+        };
+        let tiles = m
+            .div_ceil(staged::TILE[0])
+            .saturating_mul(n.div_ceil(staged::TILE[1]));
+        let [left, right, result] = operands;
+        if tiles > staged::MOST_TILES {
+            return Err(Error::TooLarge {
+                kernel: function.name(),
+                operand: result.name,
+                shape: result.to_string(),
+            });
+        }
+        if let Some((what, found)) = [
+            ("the number of columns of C", n),
+            ("the pitch of C", result.pitch),
+        ]
+        .into_iter()
+        .find(|(_, number)| number % 2 != 0)
+        {
+            return Err(Error::Range {
+                kernel: function.name(),
+                what,
+                found,
+                needed: "even".into(),
+            });
+        }
+        let pairs = match c {
+            KernelArg::Buffer(buffer) if self.is_element(buffer.element()) => {
+                KernelArg::Buffer(buffer.cast::<u32>()?)
+            }
+            other => other.clone(),
+        };
+        let mut all = args![
+            m,
+            n,
+            k,
+            left.rows,
+            left.columns,
+            left.pitch,
+            right.rows,
+            right.columns,
+            right.pitch,
+            result.pitch,
+            self.alpha,
+            self.beta
+        ]
+        .to_vec();
+        all.extend([a.clone(), b.clone(), pairs]);
+        if stream.device().backend() == BackendKind::Cuda {
+            // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; of both an even
+            // number is there, so a pair is whole. A and B are described by their shapes, which a launch compares with the buffers. Indices
+            // into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
+            function = unsafe { unchecked(function) };
+        }
+        let blocks = stream
+            .device()
+            .info()
+            .multiprocessors
+            .unwrap_or(1)
+            .max(1)
+            .min(tiles as u32);
+        Ok(stream.launch(&function, LaunchConfig::new(blocks, staged::LANES), &all)?)
     }
 }
 
@@ -270,12 +397,17 @@ impl Kernel for GemmKernel {
                 });
                 instance.function()
             }
+            Schedule::Staged => staged::function(self.factors().unwrap_or(Factors::F16), self.transposed),
         }
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        let function = unsafe { unchecked(self.function()) };
+        match (self.schedule, sm) {
+            (Schedule::Staged, 90) => ptx_of(function, Sm::of_device(9, 0)),
+            _ => ptx_of(function, sm),
+        }
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -316,10 +448,13 @@ impl Kernel for GemmKernel {
                 ]
                 .to_vec()
             }
-            Schedule::Tiled(_) | Schedule::TensorCore(_) => {
+            Schedule::Tiled(_) | Schedule::TensorCore(_) | Schedule::Staged => {
                 args![m, n, k, pitches[0], pitches[1], pitches[2], self.alpha, self.beta].to_vec()
             }
         };
+        if self.schedule == Schedule::Staged {
+            return self.launch_staged(stream, &operands, [a, b, c]);
+        }
         let mut factors = [a.clone(), b.clone()];
         if matches!(self.schedule, Schedule::TensorCore(_)) {
             let pieces = self.pieces(&operands, args);

@@ -41,6 +41,106 @@ pub(crate) fn tensor_core(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
+pub(crate) fn staged(case: &mut Case) -> Result<(), Failed> {
+    if !has_stages(case)? {
+        return Ok(());
+    }
+    let kernel = |_: &mut Case, [m, n, k]: [usize; 3]| GemmKernel::staged(m, n, k);
+    case.aligned = true;
+    match case.chance(2) {
+        true => product_of::<f16>(case, kernel),
+        false => product_of::<bf16>(case, kernel),
+    }
+}
+
+/// Whether the device multiplies in stages; where not, that it says so.
+fn has_stages(case: &Case) -> Result<bool, Failed> {
+    if case.device.info().capabilities.contains(&Capability::Stages) {
+        return Ok(true);
+    }
+    let x = case.device.zeros::<f16>(64)?;
+    let refused = GemmKernel::staged(8, 8, 8).launch(&case.device.default_stream(), args![&x, &x, &x]);
+    match refused {
+        Err(e) if e.to_string().contains(&Capability::Stages.to_string()) => Ok(false),
+        other => Err(format!("without stages: {other:?}").into()),
+    }
+}
+
+/// Where each element lies, exactly: one factor picks rows or columns of the other, which has numbers that tell them apart.
+pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
+    if !has_stages(case)? {
+        return Ok(());
+    }
+    let stream = case.device.default_stream();
+    let mut wrong = Vec::new();
+    for transposed in [[false, true], [false, false], [true, true], [true, false]] {
+        for [m, n, k] in [
+            [128, 256, 64],
+            [64, 64, 16],
+            [128, 256, 320],
+            [264, 520, 72],
+            [1000, 600, 200],
+        ] {
+            for picks_rows in [true, false] {
+                let picked = |i: usize| (i * 7 + 3) % k;
+                let number = |i: usize, j: usize| ((i * 37 + j * 5) % 2048) as f32;
+                // `op(A)` of m x k and `op(B)` of k x n.
+                let left = |i: usize, j: usize| match picks_rows {
+                    true => f32::from(u8::from(j == picked(i))),
+                    false => number(i, j),
+                };
+                let right = |i: usize, j: usize| match picks_rows {
+                    true => number(j, i),
+                    false => f32::from(u8::from(i == picked(j))),
+                };
+                let stored = |rows: usize,
+                              columns: usize,
+                              transposed: bool,
+                              of: &dyn Fn(usize, usize) -> f32|
+                 -> Vec<f16> {
+                    let at = |x: usize| match transposed {
+                        true => of(x % rows, x / rows),
+                        false => of(x / columns, x % columns),
+                    };
+                    (0..rows * columns).map(|x| f16::from_f32(at(x))).collect()
+                };
+                let a = case.device.upload(&stored(m, k, transposed[0], &left))?;
+                let b = case.device.upload(&stored(k, n, transposed[1], &right))?;
+                let c = case.device.full(m * n, f16::NAN)?;
+                let kernel = GemmKernel::staged(m, n, k).with_transposed(transposed[0], transposed[1]);
+                kernel.launch(&stream, args![&a, &b, &c])?;
+                let found = c.read()?;
+                let expected = |x: usize| match picks_rows {
+                    true => number(x % n, picked(x / n)),
+                    false => number(x / n, picked(x % n)),
+                };
+                let off: Vec<usize> = (0..m * n)
+                    .filter(|x| found[*x].to_f32() != expected(*x))
+                    .collect();
+                if off.is_empty() {
+                    continue;
+                }
+                let some: Vec<String> = off
+                    .iter()
+                    .take(12)
+                    .map(|x| format!("({}, {}): {} not {}", x / n, x % n, found[*x], expected(*x)))
+                    .collect();
+                wrong.push(format!(
+                    "{m} x {n} x {k}, transposed {transposed:?}, {} picks: {} of {} are wrong: {}",
+                    if picks_rows { "A" } else { "B" },
+                    off.len(),
+                    m * n,
+                    some.join(", ")
+                ));
+            }
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(wrong.join("\n").into()),
+    }
+}
+
 fn product(case: &mut Case, make: fn(&mut Case, [usize; 3]) -> GemmKernel) -> Result<(), Failed> {
     match case.below(4) {
         0 => product_of::<f16>(case, make),
@@ -82,7 +182,7 @@ fn product_of<T: Stored>(
         .with_element(T::ELEMENT)
         .with_scales(alpha, beta)
         .with_pitches(pitches[0], pitches[1], pitches[2]);
-    let is_tensor_core = kernel.name() == "gemm_tensor_core";
+    let is_tensor_core = matches!(kernel.name(), "gemm_tensor_core" | "gemm_staged");
     let [a_buffer, b_buffer, c_buffer] = &on_device;
     let stream = case.device.default_stream();
     kernel.launch(&stream, args![&a_buffer.part, &b_buffer.part, &c_buffer.part])?;
@@ -147,6 +247,12 @@ pub(crate) fn errors(case: &mut Case) -> Result<(), Failed> {
         &GemmKernel::tensor_core(1, 2, 3).with_element(perpetua_kernels::Element::F32),
         args![&buffer, &buffer, &buffer],
         "`gemm_tensor_core` does not compute with F32, but with F16 and Bf16; choose one of them, or another kernel",
+    )?;
+    let half = case.device.zeros::<f16>(48)?;
+    check(
+        &GemmKernel::staged(8, 5, 1),
+        args![&half, &half, &half],
+        "`gemm_staged`: the number of columns of C is 5; it must be even",
     )?;
     check(
         &GemmKernel::tiled(1, 1, (1 << 31) + 1, 64),

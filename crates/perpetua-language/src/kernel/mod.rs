@@ -115,6 +115,7 @@ pub mod scalar;
 pub mod shared;
 
 pub mod matrix;
+pub mod stages;
 pub mod subgroup;
 
 pub mod atomic;

@@ -467,6 +467,9 @@ fn usage_of(intrinsic: Intrinsic, explicit: bool) -> String {
     match intrinsic {
         Intrinsic::SharedArray => format!("{name}::<[f32; 256]>()"),
         Intrinsic::SharedSlice => format!("{name}::<f32>()"),
+        Intrinsic::StageFactors => {
+            format!("{name}::<[[[bf16; 64]; 128]; 4], [[[bf16; 64]; 256]; 4]>{signature}")
+        }
         _ if explicit => {
             let stem = signature.trim_end_matches(')');
             format!("{name}_explicit{stem}, Ordering::Relaxed, Scope::Device)")

@@ -29,9 +29,9 @@ const SHARED_BYTES: u32 = 48 << 10;
 pub(super) fn render(verified: &Verified, abi: CudaAbi) -> Result<Source, RenderError> {
     let plain = abi == CudaAbi::Plain;
     // What catches faults has to be told where they are numbered from.
-    let capabilities = Capability::ALL
-        .into_iter()
-        .filter(|c| *c != Capability::Matrices && (!plain || *c != Capability::Residency));
+    let capabilities = Capability::ALL.into_iter().filter(|c| {
+        !matches!(c, Capability::Matrices | Capability::Stages) && (!plain || *c != Capability::Residency)
+    });
     require(verified, &capabilities.collect(), "CUDA C")?;
     check_shared(verified.kernel(), SHARED_BYTES, "CUDA C")?;
     let prepared = prepare(

@@ -15,6 +15,7 @@ impl Renderer<'_> {
                 return self.subgroup(op, s, first, leaves.get(1).copied());
             }
             DeviceOp::Matrix(op) => return self.matrix(op, args),
+            DeviceOp::Stage(op) => return self.stage(op, args),
             DeviceOp::Clock => {
                 let d = self.out.wide();
                 emit!(self, "mov.u64 {d}, %globaltimer");

@@ -5,7 +5,7 @@
 //! In the order of the work: `signature` writes the module's head, parameters and tables; `frame` holds values
 //! and variables of the code being written; `statement` writes control flow; `integer`, `float` and `convert`
 //! operators; `memory` places, loads and stores, `copy` large values from one place to another; `atomic` what orders or changes memory atomically; `device` what is asked of
-//! the device, `subgroup` exchanges among lanes, `matrix` products of matrices that they hold; `report` faults and prints. `emit` is the text below them all.
+//! the device, `subgroup` exchanges among lanes, `matrix` products of matrices that they hold, `stages` those that teams of lanes multiply in stages; `report` faults and prints. `emit` is the text below them all.
 
 mod atomic;
 mod convert;
@@ -20,13 +20,14 @@ mod memory;
 mod report;
 mod runs;
 mod signature;
+mod stages;
 mod statement;
 mod subgroup;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Capability, RenderError, Sm, Source};
+use super::{Capability, RenderError, Sm, SmReach, Source};
 use crate::ir::{Builtin, Kernel, LocalId, Scalar, Value};
 use crate::pass::checks::make_explicit;
 use crate::pass::{Sums, expand_library, unroll_indexed, widen};
@@ -34,6 +35,7 @@ use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
 use memory::{AddressKey, Location};
+use stages::Turn;
 use subgroup::Mask;
 
 /// The first target with atomic accesses of 16 bytes.
@@ -41,6 +43,9 @@ const RESIDENT: u32 = 75;
 
 /// The first target that multiplies matrices of all elements.
 const MATRICES: u32 = 80;
+
+/// The target that multiplies in stages.
+const STAGES: u32 = 90;
 
 /// Renders a kernel for a generation of GPUs, which a number stands for as well: 75 is `sm_75`. What else the code runs on,
 /// [`SmReach`](super::SmReach) says.
@@ -85,6 +90,8 @@ fn render_entries(
     let capabilities = Capability::ALL.into_iter().filter(|c| match c {
         Capability::Residency => sm.number >= RESIDENT,
         Capability::Matrices => sm.number >= MATRICES,
+        // No other generation has these instructions.
+        Capability::Stages => (sm.number, sm.reach) == (STAGES, SmReach::Own),
         _ => true,
     });
     require(verified, &capabilities.collect(), &format!("PTX {sm}"))?;
@@ -162,6 +169,10 @@ struct Renderer<'k> {
     report: Option<[Leaf; 3]>,
     /// The lanes that run together here, where subgroup operations need it.
     mask: Option<Mask>,
+    /// The value that tells the team that fills stages from the others.
+    parts_teams: Option<Value>,
+    /// The turn of the team whose code is being written.
+    turn: Option<Turn>,
     /// What is the same in all lanes that run together here.
     uniform: HashSet<Leaf>,
 }

@@ -9,6 +9,7 @@ use super::emit::{Emitter, Leaf, emit, emit_once};
 use super::frame::{Exit, Frame, Span};
 use super::report::{PRINT_RING, RECORD, SITE_BASE};
 use super::runs::variable_alignment;
+use super::stages;
 use crate::back::{Capability, RenderError, Sm};
 use crate::ir::{DeviceOp, Kernel, ParamKind, Scalar, Type};
 use crate::ops::Meeting;
@@ -25,7 +26,7 @@ const PARAMETERS: u64 = 4352;
 /// Most lanes in a group.
 const LANES: u64 = 1024;
 /// 32-bit registers of a multiprocessor, on all that there are.
-const REGISTERS: u32 = 65_536;
+pub(super) const REGISTERS: u32 = 65_536;
 
 /// That a kernel keeps the target's limits.
 pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
@@ -64,7 +65,12 @@ pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
         ParamKind::Buffer { .. } => at.next_multiple_of(8) + 16,
         ParamKind::Value(ty) => at.next_multiple_of(ty.align().into()) + u64::from(ty.size()),
     });
-    let hidden = 24;
+    let maps = if kernel.stages.is_some() {
+        64 + 2 * stages::MAP_BYTES
+    } else {
+        0
+    };
+    let hidden = 24 + u64::from(maps);
     if parameters.next_multiple_of(8) + hidden > PARAMETERS {
         return Err(limit(
             "the parameters' size in bytes",
@@ -135,6 +141,8 @@ impl<'k> Renderer<'k> {
             block_of_faults: None,
             report: None,
             mask: None,
+            parts_teams: None,
+            turn: None,
             uniform: HashSet::new(),
         }
     }
@@ -153,6 +161,9 @@ impl<'k> Renderer<'k> {
         self.frame = self.frame(&self.kernel.body, &[], Exit::Kernel, next);
         if self.facts.meets(Meeting::Subgroup) {
             self.enter_warp();
+        }
+        if let Some(stages) = &self.kernel.stages {
+            self.begin_stages(stages);
         }
         if !self.at_once && self.facts.faults() {
             self.dead_register();
@@ -175,6 +186,10 @@ impl<'k> Renderer<'k> {
                 // Left alone the assembler spills to fit more blocks, which kernels that stay are few of.
                 let groups = (REGISTERS / 128 / (x * y * z).max(1)).max(1);
                 writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm {groups}")
+            }
+            // Else the assembler would not let lanes ask for registers.
+            Some([x, y, z]) if self.kernel.stages.is_some() => {
+                writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm 1")
             }
             Some([x, y, z]) => writeln!(text, ".reqntid {x}, {y}, {z}"),
             None => writeln!(text, ".maxntid {LANES}"),
@@ -252,6 +267,9 @@ impl<'k> Renderer<'k> {
                 data.join(", ")
             );
         }
+        if self.kernel.stages.is_some() {
+            let _ = writeln!(text, ".extern .shared .align 1024 .b8 {}[];", stages::MEMORY);
+        }
         if let Some(i) = self.kernel.shared.iter().position(|v| v.dynamic) {
             let _ = writeln!(
                 text,
@@ -284,6 +302,11 @@ impl<'k> Renderer<'k> {
         list.push(format!("\t.param .u32 {SITE_BASE}"));
         if self.facts.prints() {
             list.push(format!("\t.param .u64 {PRINT_RING}"));
+        }
+        if self.kernel.stages.is_some() {
+            list.extend(
+                stages::MAPS.map(|map| format!("\t.param .align 64 .b8 {map}[{}]", stages::MAP_BYTES)),
+            );
         }
         list.join(",\n")
     }

@@ -3,16 +3,16 @@
 use super::Renderer;
 use super::emit::{Label, Leaf, emit};
 use super::frame::{Construct, Exit};
-use crate::ir::{Block, Effect, Inst, Op, Scalar, Stmt, Value};
+use crate::ir::{Block, DeviceOp, Effect, Inst, Op, Scalar, StageOp, Stmt, Value};
 
 impl<'k> Renderer<'k> {
     /// Writes a block; says whether control never comes to its end.
     pub(super) fn block(&mut self, block: &'k Block) -> bool {
         let addresses = self.addresses.len();
         self.in_shared.clear();
-        let (mut ended, mut copied) = (false, false);
+        let (mut ended, mut written) = (false, 0);
         for (i, stmt) in block.0.iter().enumerate() {
-            if std::mem::take(&mut copied) {
+            if i < written {
                 continue;
             }
             let next = block.0.get(i + 1);
@@ -21,7 +21,13 @@ impl<'k> Renderer<'k> {
                 continue;
             }
             self.out.line(stmt.line);
-            copied = self.copy_large(stmt, next);
+            if self.accumulate(block.0.get(i..).unwrap_or_default()) {
+                written = i + 3;
+                self.in_shared.clear();
+                continue;
+            }
+            let copied = self.copy_large(stmt, next);
+            written = i + 1 + usize::from(copied);
             ended = !copied && self.statement(stmt, next);
             match copied {
                 true => self.in_shared.clear(),
@@ -48,6 +54,9 @@ impl<'k> Renderer<'k> {
     fn statement(&mut self, stmt: &'k Stmt, next: Option<&Stmt>) -> bool {
         match &stmt.inst {
             Inst::Let(v, op) => {
+                if let Op::Device(DeviceOp::Stage(StageOp::Produces), _) = op {
+                    self.parts_teams = Some(*v);
+                }
                 self.operation(*v, op);
                 self.note_uniform(*v, op);
                 false
@@ -56,6 +65,9 @@ impl<'k> Renderer<'k> {
                 let last = matches!(next.map(|s| &s.inst), Some(Inst::Return(None)))
                     && matches!(self.frame.exit, Exit::Kernel);
                 self.effect(effect, last)
+            }
+            Inst::If(cond, then, otherwise) if self.parts_teams == Some(*cond) => {
+                self.part_teams(*cond, then, otherwise)
             }
             Inst::If(cond, then, otherwise) => self.branch(*cond, then, otherwise),
             Inst::Switch {
@@ -273,6 +285,24 @@ impl<'k> Renderer<'k> {
             (Inst::Return(None), Exit::Jump(end, _)) => Some(end),
             _ => None,
         }
+    }
+
+    /// The code of the team that fills stages, and of those that multiply.
+    fn part_teams(&mut self, fills: Value, fill: &'k Block, multiply: &'k Block) -> bool {
+        let (other, end) = (self.out.label(), self.out.label());
+        let p = self.leaf(fills);
+        emit!(self, "@!{p} bra {other}");
+        self.begin_team(true);
+        let fill_ended = self.block(fill);
+        if !fill_ended {
+            emit!(self, "bra {end}");
+        }
+        self.out.place(other);
+        self.begin_team(false);
+        let multiply_ended = self.block(multiply);
+        self.turn = None;
+        self.out.place(end);
+        fill_ended && multiply_ended
     }
 
     fn branch(&mut self, cond: Value, then: &'k Block, otherwise: &'k Block) -> bool {

@@ -47,6 +47,9 @@ pub enum Refusal {
     /// It may stay on the device and wait.
     #[error("it stays on its device and waits for messages, which machine code of the CPU does not")]
     Stays,
+    /// Teams of its lanes wait for each other.
+    #[error("it multiplies matrices in stages, which machine code of the CPU does not")]
+    Stages,
     /// With its functions written out it has too many operations.
     #[error(
         "with all calls written out it has more than {MOST_OPERATIONS} operations, which are most for machine code: call functions less \

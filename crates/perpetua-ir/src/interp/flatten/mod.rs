@@ -102,6 +102,7 @@ pub(super) fn flatten(kernel: &Kernel) -> Result<Program> {
             prints: Vec::new(),
             synchronises: false,
             stays: false,
+            stages: kernel.stages.clone(),
             ends_together: false,
             mergeable: merge::is_mergeable(kernel),
         },

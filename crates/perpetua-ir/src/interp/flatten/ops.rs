@@ -161,6 +161,7 @@ impl<'a> Flattener<'a> {
         self.program.synchronises |= matches!(op, DeviceOp::Fence(_));
         let s = match (row.operands.first(), args.first()) {
             (Some((Takes::Array(s, _), _)), _) => *s,
+            (Some((Takes::Sums, _)), _) => Scalar::F32,
             (_, Some(first)) => cx.declarations.scalar(*first, "operand 0")?,
             (_, None) => Scalar::U32,
         };
@@ -168,7 +169,10 @@ impl<'a> Flattener<'a> {
         for arg in args {
             regs.extend(self.value(cx, *arg)?);
         }
-        let sizes = row.gives.ty(s).map(|ty| leaf_sizes(&ty)).unwrap_or_default();
+        let first = args
+            .first()
+            .map_or(Ok(&Type::U32), |v| cx.declarations.value(*v))?;
+        let sizes = row.gives.ty(first).map(|ty| leaf_sizes(&ty)).unwrap_or_default();
         let out: Vec<Reg> = v.map_or_else(Vec::new, |v| {
             sizes.into_iter().map(|size| self.fresh(cx, v, size)).collect()
         });

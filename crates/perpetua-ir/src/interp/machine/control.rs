@@ -244,6 +244,22 @@ impl Machine {
         launch: &Launch<'_>,
         races: Option<&mut Detector>,
     ) -> Result<Next, Box<InterpError>> {
+        self.all_here(launch)?;
+        if launch.program.ends_together && !mask::none(&self.dead) {
+            return Ok(Next::Done);
+        }
+        // Lanes need none between them, this being one thread; but what a lane read atomically before the barrier
+        // may be another group's word that its data is there.
+        std::sync::atomic::fence(Ordering::AcqRel);
+        let (barrier, met) = self.part.team.as_ref().map_or((0, true), |team| team.arrive());
+        if met && let Some(races) = races {
+            races.barrier();
+        }
+        Ok(if met { Next::On } else { Next::Wait(barrier) })
+    }
+
+    /// That all lanes that live are here.
+    pub(super) fn all_here(&self, launch: &Launch<'_>) -> Result<(), Box<InterpError>> {
         let absent = self.all.iter().zip(&self.active).zip(&self.dead);
         let absent: Vec<u64> = absent.map(|((all, here), dead)| all & !here & !dead).collect();
         if let Some(lane) = mask::lanes(&absent).next() {
@@ -256,16 +272,6 @@ impl Machine {
                 lanes: mask::count(&self.active) + mask::count(&absent),
             }));
         }
-        if launch.program.ends_together && !mask::none(&self.dead) {
-            return Ok(Next::Done);
-        }
-        // Lanes need none between them, this being one thread; but what a lane read atomically before the barrier
-        // may be another group's word that its data is there.
-        std::sync::atomic::fence(Ordering::AcqRel);
-        let (barrier, met) = self.part.team.as_ref().map_or((0, true), |team| team.arrive());
-        if met && let Some(races) = races {
-            races.barrier();
-        }
-        Ok(if met { Next::On } else { Next::Wait(barrier) })
+        Ok(())
     }
 }

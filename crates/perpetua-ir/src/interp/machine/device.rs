@@ -27,6 +27,7 @@ impl Machine {
             DeviceOp::Subgroup(_) | DeviceOp::Matrix(_) => {
                 self.exchange_values(launch.subgroup as usize, op, s, args, out);
             }
+            DeviceOp::Stage(op) => return self.stage(launch, op, args, out),
             DeviceOp::IsDead => {
                 let out = out.first().copied().unwrap_or_default();
                 let mut result = self.take(out);

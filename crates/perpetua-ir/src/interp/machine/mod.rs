@@ -14,6 +14,7 @@ mod matrix;
 mod message;
 mod private;
 mod register;
+mod stages;
 mod subgroup;
 pub(super) mod team;
 mod transfer;
@@ -140,6 +141,8 @@ enum Next {
     Back(Pc),
     /// On with the next one when the team has met at this barrier.
     Wait(u64),
+    /// The same again, when others have had their turn.
+    Again,
     Done,
 }
 
@@ -213,6 +216,10 @@ impl Machine {
                 }
                 Next::Wait(barrier) => {
                     self.waits = Some(barrier);
+                    launch.charge(taken - charged)?;
+                    return Ok(Turn::Napped);
+                }
+                Next::Again => {
                     launch.charge(taken - charged)?;
                     return Ok(Turn::Napped);
                 }

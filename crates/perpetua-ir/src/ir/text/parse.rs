@@ -353,7 +353,7 @@ impl<'t> Parser<'t> {
                 break;
             }
             const WANTED: &str =
-                "`{` or one of `source`, `block_size`, `checks`, `contract`, `pointer_width`";
+                "`{` or one of `source`, `block_size`, `checks`, `contract`, `stages`, `pointer_width`";
             match self.cursor.identifier(WANTED)? {
                 "source" => {
                     self.cursor.gap();
@@ -367,12 +367,58 @@ impl<'t> Parser<'t> {
                     self.cursor.expect(")")?;
                 }
                 "contract" => self.kernel.contract = true,
+                "stages" => self.kernel.stages = Some(self.stages()?),
                 "pointer_width" => [self.kernel.pointer_width] = self.numbers()?,
                 _ => return Err(start.expected(WANTED)),
             }
         }
         self.kernel.body = self.body(Vec::new())?;
         Ok(())
+    }
+
+    /// Reads what a kernel multiplies in stages.
+    fn stages(&mut self) -> Result<Stages> {
+        self.token("(")?;
+        let count = self.cursor.number("the number of stages")?;
+        self.token(",")?;
+        let element = self.scalar_type()?;
+        let (left, right) = (self.factor()?, self.factor()?);
+        self.token(")")?;
+        Ok(Stages {
+            count,
+            element,
+            left,
+            right,
+        })
+    }
+
+    fn factor(&mut self) -> Result<Factor> {
+        self.token(",")?;
+        let way = |word: &str| match word {
+            "along" => Some(false),
+            "across" => Some(true),
+            _ => None,
+        };
+        let across = self.word("`along` or `across`", way)?;
+        self.token("(")?;
+        let extent = self.cursor.number("rows or columns of sums")?;
+        let mut param = || {
+            self.token(",")?;
+            let start = self.cursor;
+            let name = self.cursor.identifier("a parameter's name")?;
+            match self.bases.get(name) {
+                Some(Base::Buffer(i)) => Ok(*i),
+                _ => Err(start.expected("the name of a parameter")),
+            }
+        };
+        let (buffer, shape) = (param()?, [param()?, param()?, param()?]);
+        self.token(")")?;
+        Ok(Factor {
+            buffer,
+            shape,
+            extent,
+            across,
+        })
     }
 
     /// Takes a word that `named` knows.

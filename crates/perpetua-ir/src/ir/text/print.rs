@@ -81,6 +81,19 @@ fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
     if kernel.contract {
         f.write_str(" contract")?;
     }
+    if let Some(stages) = &kernel.stages {
+        write!(f, " stages({}, {}", stages.count, stages.element)?;
+        for factor in stages.factors() {
+            let way = if factor.across { "across" } else { "along" };
+            write!(f, ", {way}({}", factor.extent)?;
+            for i in [factor.buffer].into_iter().chain(factor.shape) {
+                let param = kernel.params.get(i as usize);
+                write!(f, ", {}", param.map_or("?", |param| &param.name))?;
+            }
+            f.write_str(")")?;
+        }
+        f.write_str(")")?;
+    }
     if kernel.pointer_width != 64 {
         write!(f, " pointer_width({})", kernel.pointer_width)?;
     }

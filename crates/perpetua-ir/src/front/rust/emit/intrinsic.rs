@@ -6,7 +6,9 @@ use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, Op, Place, Sync, Value};
+use crate::ir::{
+    AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, Factor, Op, Place, Scalar, Stages, Sync, Type, Value,
+};
 use crate::ops::{BinaryOp, Gives};
 
 impl Emitter<'_> {
@@ -48,6 +50,7 @@ impl Emitter<'_> {
                 _ => Err(self.error(line, "`check_index` lacks its index", "")),
             },
             I::SharedArray | I::SharedSlice => self.shared(what, e),
+            I::StageFactors => self.stage_factors(args, line),
             _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
                 self.atomic(what, args, sync, line)
             }
@@ -167,6 +170,84 @@ impl Emitter<'_> {
         }
     }
 
+    /// What the kernel multiplies in stages.
+    fn stage_factors(&mut self, args: &[Expr], line: u32) -> Result<Val> {
+        let (Some((left, rest)), Some(types)) = (args.split_at_checked(4), args.get(8..)) else {
+            return Err(self.error(line, "`stage_factors` lacks its factors", ""));
+        };
+        let [left_type, right_type] = types else {
+            return Err(self.error(line, "`stage_factors` lacks its types", ""));
+        };
+        let (left, count, element) = self.factor(left, left_type)?;
+        let (right, other_count, other_element) = self.factor(rest, right_type)?;
+        if (count, element) != (other_count, other_element) {
+            return Err(self.error(
+                line,
+                format!("the factors are {count} stages of {element} and {other_count} of {other_element}"),
+                "give both as many of the same elements",
+            ));
+        }
+        let stages = &mut self.k.kernel_mut().stages;
+        if stages.is_some() {
+            return Err(self.error(
+                line,
+                "a second call of `stage_factors`",
+                "multiply one pair of matrices in stages",
+            ));
+        }
+        *stages = Some(Stages {
+            count,
+            element,
+            left,
+            right,
+        });
+        Ok(Val::unit())
+    }
+
+    /// A factor, how many stages it has, and its elements.
+    fn factor(&mut self, args: &[Expr], ty: &Expr) -> Result<(Factor, u32, Scalar)> {
+        let line = ty.line;
+        let ir = self.ir_type(&ty.ty, line)?;
+        let Some((extent, across, count, element)) = described(&ir) else {
+            return Err(self.error(
+                line,
+                format!("a factor of `stage_factors` is no `{ir}`"),
+                "write `[[[T; 64]; EXTENT]; STAGES]`, or `[[[[T; 64]; 64]; EXTENT / 64]; STAGES]` where the depth goes from row to row",
+            ));
+        };
+        let buffer = match args.first().map(|arg| self.expr(arg)).transpose()? {
+            Some(Val::Ref(Src::Place(Place {
+                base: Base::Buffer(i),
+                path,
+            }))) if path.is_empty() => i,
+            _ => {
+                return Err(self.error(
+                    line,
+                    "a factor of `stage_factors` is no buffer",
+                    "pass a parameter `&[T]` as it is",
+                ));
+            }
+        };
+        let mut shape = [0; 3];
+        for (param, arg) in shape.iter_mut().zip(args.iter().skip(1)) {
+            let value = self.value(arg)?;
+            *param = self.k.param_of(value).ok_or_else(|| {
+                self.error(
+                    arg.line,
+                    "rows, columns and pitch of a factor of `stage_factors` are parameters of the kernel",
+                    "add a parameter of type `usize`, and pass it as it is: launches describe the matrix by it",
+                )
+            })?;
+        }
+        let factor = Factor {
+            buffer,
+            shape,
+            extent,
+            across,
+        };
+        Ok((factor, count, element))
+    }
+
     /// A name that no shared variable has.
     fn shared_name(&mut self, name: &str) -> String {
         let stem = super::types::identifier(name);
@@ -231,4 +312,22 @@ impl Emitter<'_> {
         let done = self.k.op(op);
         Ok(Val::Value(self.typed(line, done)?))
     }
+}
+
+/// What the type of a factor says: its extent, whether its depth goes from row to row, the number of stages, and its elements.
+fn described(ty: &Type) -> Option<(u32, bool, u32, Scalar)> {
+    let array = |ty: &Type| match ty {
+        Type::Array(element, n) => Some(((**element).clone(), *n)),
+        _ => None,
+    };
+    let (stage, count) = array(ty)?;
+    let (outer, number) = array(&stage)?;
+    let (inner, width) = array(&outer)?;
+    let (extent, across, width, element) = match array(&inner) {
+        Some((element, narrow)) if width == Stages::DEPTH => {
+            (number.checked_mul(Stages::DEPTH)?, true, narrow, element)
+        }
+        _ => (number, false, width, inner),
+    };
+    (width == Stages::DEPTH).then_some((extent, across, count, element.as_scalar()?))
 }

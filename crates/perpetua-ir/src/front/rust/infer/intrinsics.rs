@@ -63,6 +63,9 @@ impl Checker<'_> {
         let (ty, args) = match intrinsic.group() {
             IntrinsicGroup::CudaIndex => (Ty::I32, Vec::new()),
             IntrinsicGroup::Index => (Ty::USIZE, Vec::new()),
+            IntrinsicGroup::Shared if intrinsic == Intrinsic::StageFactors => {
+                (Ty::unit(), self.stage_factors(generics, args, line)?)
+            }
             IntrinsicGroup::Shared => {
                 self.collective = true;
                 let [GenericArg::Type(ty)] = generics else {
@@ -122,6 +125,7 @@ impl Checker<'_> {
             checked.push(match takes {
                 Takes::Exactly(s) => self.expr_as(arg, &scalar(*s))?,
                 Takes::Array(s, n) => self.expr_as(arg, &array(*s, *n))?,
+                Takes::Sums => self.expr(arg, None)?,
                 Takes::Number | Takes::Integer => {
                     let value = self.expr(arg, None)?;
                     self.deref_all(value)
@@ -135,6 +139,31 @@ impl Checker<'_> {
             Gives::Array(s, n) => array(s, n),
         };
         Ok((ty, checked))
+    }
+
+    /// The arguments of `stage_factors`; behind them its types, as those of expressions that nobody computes.
+    fn stage_factors(
+        &mut self,
+        generics: &[GenericArg],
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Vec<Expr>> {
+        self.collective = true;
+        let mut checked = Vec::with_capacity(args.len() + generics.len());
+        for (i, arg) in args.iter().enumerate() {
+            checked.push(match i % 4 {
+                0 => self.expr(arg, None)?,
+                _ => self.expr_as(arg, &Ty::USIZE)?,
+            });
+        }
+        for generic in generics {
+            let GenericArg::Type(ty) = generic else {
+                return Err(self.error(line, "`stage_factors` takes two types", ""));
+            };
+            let (ty, kind) = (self.ty(ty, line)?, ExprKind::Zero);
+            checked.push(Expr { line, ty, kind });
+        }
+        Ok(checked)
     }
 
     fn atomic(&mut self, intrinsic: Intrinsic, args: &[syntax::Expr]) -> Result<(Ty, Vec<Expr>)> {

@@ -13,6 +13,9 @@ pub(in super::super) fn read(program: &Program) -> Result<Tree, Refusal> {
     if program.stays {
         return Err(Refusal::Stays);
     }
+    if program.stages.is_some() {
+        return Err(Refusal::Stages);
+    }
     let mut starts = HashSet::new();
     let mut assigned = HashSet::new();
     for code in &program.code {
@@ -452,6 +455,7 @@ impl Reader<'_> {
                 DeviceOp::Clock => (Act::Clock, self.defined(out.iter().copied())),
                 DeviceOp::IsDead | DeviceOp::CatchFault => return Err(Refusal::ChecksInStatements),
                 DeviceOp::Converge | DeviceOp::Nap | DeviceOp::Meet => return Err(Refusal::Stays),
+                DeviceOp::Stage(_) => return Err(Refusal::Stages),
             },
             Code::Print { site, args } => (Act::Print(*site, self.all(args.iter().copied())), Vec::new()),
             Code::Fault { site, operands, .. } => {

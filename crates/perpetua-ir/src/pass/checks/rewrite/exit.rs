@@ -76,7 +76,7 @@ impl Rewriter<'_> {
     /// Appends what a lane does that has just faulted; says whether it leaves. `uniform`: all lanes that come here
     /// together fault.
     pub(super) fn after_fault(&mut self, uniform: bool, here: Here, out: &mut Vec<Stmt>) -> bool {
-        let all = uniform && self.uniformity.is_some_and(|u| u.flow(here.at));
+        let all = uniform && self.uniformity.is_some_and(|u| !u.is_awaited(here.at));
         match here.exit {
             Exit::Walk if !all => {
                 self.maybe_dead = true;

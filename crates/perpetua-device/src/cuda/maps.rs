@@ -1,0 +1,80 @@
+//! Descriptions of the matrices that a kernel multiplies in stages, as the tensor memory accelerator reads them. A launch makes them of its arguments.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys::{self, CUtensorMapDataType_enum as DataType};
+use perpetua_ir::ir::{Factor, Scalar, Stages};
+
+use super::driver::Shared;
+use super::memory::Memory;
+use crate::error::{Error, Result};
+use crate::signature::KernelArg;
+
+/// Those of both factors; arguments have passed [`Signature::check`](crate::signature::Signature::check).
+pub(super) fn of(shared: &Shared, stages: &Stages, args: &[KernelArg<'_>]) -> Result<[sys::CUtensorMap; 2]> {
+    let [left, right] = stages
+        .factors()
+        .map(|factor| map(shared, stages.element, factor, args));
+    Ok([left?, right?])
+}
+
+fn map(
+    shared: &Shared,
+    element: Scalar,
+    factor: &Factor,
+    args: &[KernelArg<'_>],
+) -> Result<sys::CUtensorMap> {
+    let address = match args.get(factor.buffer as usize) {
+        Some(KernelArg::Buffer(buffer)) => buffer
+            .ptr
+            .downcast::<Memory>()
+            .map(|memory| memory.start() + buffer.ptr.offset()),
+        _ => None,
+    };
+    let Some(address) = address else {
+        return Err(Error::WrongDevice {
+            operation: "launch",
+            subject: "a buffer".into(),
+        });
+    };
+    let [rows, columns, pitch] = factor
+        .shape
+        .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
+    let ([box_rows, box_columns], _) = factor.copies();
+    // Columns come before rows.
+    let (sizes, strides, boxes, steps) = (
+        [columns, rows],
+        [pitch * u64::from(element.size())],
+        [box_columns, box_rows],
+        [1, 1],
+    );
+    let data = match element {
+        Scalar::BF16 => DataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        _ => DataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+    };
+    let mut map = sys::CUtensorMap { opaque: [0; 16] };
+    // SAFETY: the map is writable and aligned as its type; arrays have as many elements as there are dimensions, of strides one less. The driver
+    // only notes the address.
+    let code = unsafe {
+        sys::cuTensorMapEncodeTiled(
+            &raw mut map,
+            data,
+            2,
+            address as *mut c_void,
+            sizes.as_ptr(),
+            strides.as_ptr(),
+            boxes.as_ptr(),
+            steps.as_ptr(),
+            sys::CUtensorMapInterleave_enum::CU_TENSOR_MAP_INTERLEAVE_NONE,
+            sys::CUtensorMapSwizzle_enum::CU_TENSOR_MAP_SWIZZLE_128B,
+            sys::CUtensorMapL2promotion_enum::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            sys::CUtensorMapFloatOOBfill_enum::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    };
+    shared.check(code, || {
+        format!(
+            "describing a matrix of {rows} x {columns} elements, {pitch} from row to row, at {address:#x}"
+        )
+    })?;
+    Ok(map)
+}

@@ -1,0 +1,362 @@
+//! Products in stages on sm_90a: a lane of the first team starts copies by the tensor memory accelerator, the others multiply by `wgmma` what has
+//! arrived. Barriers in shared memory count what is full and what is free; whose turn it is each team counts in registers.
+//!
+//! A stage lies in shared memory as the hardware wants it, 128 bytes in a row, whose pieces of 16 bytes change places from row to row (128-byte
+//! swizzle). Where depth goes along rows, a row of the matrix is such a row; else 64 rows and columns after 64 rows and columns.
+//!
+//! Sums stay in their registers from the issue of a product to its end, which is waited for at once: two teams that multiply keep the
+//! tensor cores busy between them, and no other instruction may touch the registers meanwhile.
+
+use super::Renderer;
+use super::emit::{Leaf, emit, emit_once};
+use super::frame::{Slot, Span};
+use crate::ir::{
+    Axis, Base, Builtin, DeviceOp, Effect, Factor, Inst, Op, Scalar, StageOp, Stages, Stmt, Value,
+};
+
+/// The shared memory of the stages, and of their barriers behind them.
+pub(super) const MEMORY: &str = "perpetua_stages";
+/// Descriptions of both matrices, which the launch makes.
+pub(super) const MAPS: [&str; 2] = ["perpetua_left_map", "perpetua_right_map"];
+/// Bytes of such a description.
+pub(super) const MAP_BYTES: u32 = 128;
+
+/// Bytes of eight rows.
+const EIGHT_ROWS: u32 = 1024;
+/// Bytes of 64 rows.
+const PANEL: u32 = 8 * EIGHT_ROWS;
+/// How deep one product is.
+const STEP: u32 = 16;
+/// Registers of a lane that fills stages.
+const PRODUCER: u32 = 40;
+/// The most registers that a lane may ask for.
+const MOST_REGISTERS: u32 = 240;
+/// How long a lane waits for a stage before it ends the launch with an error, in nanoseconds: whoever fills stages that nobody multiplies, or the other
+/// way round, would wait for ever.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// Where a team is.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    /// The stage whose turn it is.
+    stage: Leaf,
+    /// The parity of the phase of its barrier that is waited for.
+    parity: Leaf,
+    /// Whether this lane speaks for others: for the team, or for its warp.
+    speaks: Leaf,
+    /// Where this team's part of the left factor begins in the first stage.
+    left: Leaf,
+}
+
+impl<'k> Renderer<'k> {
+    /// The memory of the stages.
+    fn memory_of_stages(&mut self) -> Leaf {
+        self.symbol(MEMORY, true)
+    }
+
+    /// Makes the barriers.
+    pub(super) fn begin_stages(&mut self, stages: &Stages) {
+        let base = self.memory_of_stages();
+        let skip = self.out.label();
+        let lane = self.builtin(Builtin::ThreadIdx(Axis::X));
+        let other = self.compare("ne", "u32", Scalar::U32, lane, Leaf::Imm(0));
+        emit!(self, "@{other} bra {skip}");
+        let barriers = stages.count * stages.stage_bytes();
+        for i in 0..stages.count {
+            let (full, free) = (barriers + 8 * i, barriers + 8 * (stages.count + i));
+            emit!(self, "mbarrier.init.shared::cta.b64 [{base}+{full}], 1");
+            let warps = stages.consumers() * (Stages::TEAM / 32);
+            emit!(self, "mbarrier.init.shared::cta.b64 [{base}+{free}], {warps}");
+        }
+        emit!(self, "fence.mbarrier_init.release.cluster");
+        emit!(self, "fence.proxy.async.shared::cta");
+        self.out.place(skip);
+        emit!(self, "bar.sync 0");
+    }
+
+    /// The number of the lane's team; the same register in all lanes of a warp, as the assembler can see.
+    fn team(&mut self) -> Leaf {
+        let lane = self.builtin(Builtin::ThreadIdx(Axis::X));
+        let (mine, team) = (self.out.word(), self.out.word());
+        emit_once!(self, "shr.u32 {mine}, {lane}, {}", Stages::TEAM.trailing_zeros());
+        emit_once!(self, "shfl.sync.idx.b32 {team}, {mine}, 0, 31, 0xffffffff");
+        team
+    }
+
+    /// Whether the lane's team fills stages.
+    pub(super) fn produces(&mut self) -> Leaf {
+        let team = self.team();
+        self.compare("eq", "u32", Scalar::U32, team, Leaf::Imm(0))
+    }
+
+    /// Begins the code of the teams that fill, or that multiply.
+    pub(super) fn begin_team(&mut self, fills: bool) {
+        let Some(stages) = self.kernel.stages.as_ref() else {
+            return;
+        };
+        // Registers move from those that need few to those that need many; with one team that multiplies, all have enough.
+        let consumers = stages.consumers();
+        if consumers > 1 {
+            let entry = super::signature::REGISTERS / stages.lanes() / 8 * 8;
+            let rest = (entry * (1 + consumers) - PRODUCER) / consumers / 8 * 8;
+            match fills {
+                true => emit!(self, "setmaxnreg.dec.sync.aligned.u32 {PRODUCER}"),
+                false => emit!(
+                    self,
+                    "setmaxnreg.inc.sync.aligned.u32 {}",
+                    rest.min(MOST_REGISTERS)
+                ),
+            }
+        }
+        let lane = self.builtin(Builtin::ThreadIdx(Axis::X));
+        let base = self.memory_of_stages();
+        let (stage, parity) = (self.out.word(), self.out.word());
+        emit!(self, "mov.u32 {stage}, 0");
+        emit!(self, "mov.u32 {parity}, {}", u32::from(fills));
+        let (speaks, left) = match fills {
+            true => (self.compare("eq", "u32", Scalar::U32, lane, Leaf::Imm(0)), base),
+            false => {
+                let in_warp = self.words("and.b32", lane, 31u32);
+                let speaks = self.compare("eq", "u32", Scalar::U32, in_warp, Leaf::Imm(0));
+                let team = self.team();
+                let before = self.words("sub.u32", team, 1u32);
+                let left = self.out.word();
+                emit!(self, "mad.lo.u32 {left}, {before}, {PANEL}, {base}");
+                (speaks, left)
+            }
+        };
+        self.turn = Some(Turn {
+            stage,
+            parity,
+            speaks,
+            left,
+        });
+    }
+
+    pub(super) fn stage(&mut self, op: StageOp, args: &[Value]) -> Vec<Leaf> {
+        let (Some(stages), turn) = (self.kernel.stages.as_ref(), self.turn) else {
+            return Vec::new();
+        };
+        match (op, args, turn) {
+            (StageOp::Produces, ..) => vec![self.produces()],
+            (StageOp::Fill, [row, column, depth], Some(turn)) => {
+                let at = [row, column, depth].map(|v| self.leaf(*v));
+                self.fill_stage(stages, turn, at);
+                Vec::new()
+            }
+            (StageOp::Multiply, [sums], Some(turn)) => {
+                // Registers of its own, for the value before may still be in use.
+                let before = self.leaves_of(self.value(*sums));
+                let sums: Vec<Leaf> = before.iter().map(|_| self.out.word()).collect();
+                for (to, from) in sums.iter().zip(before) {
+                    self.copy(*to, from, Scalar::F32);
+                }
+                self.multiply_stage(stages, turn, &sums);
+                sums
+            }
+            // The verifier admits no others.
+            _ => Vec::new(),
+        }
+    }
+
+    /// A stage that is added to a variable, in the variable's own registers: whether these statements do that and nothing else.
+    pub(super) fn accumulate(&mut self, stmts: &'k [Stmt]) -> bool {
+        let [load, multiply, store, ..] = stmts else {
+            return false;
+        };
+        let (
+            Inst::Let(v, Op::Load(from, None)),
+            Inst::Let(w, Op::Device(op, args)),
+            Inst::Do(Effect::Store(to, x, None)),
+        ) = (&load.inst, &multiply.inst, &store.inst)
+        else {
+            return false;
+        };
+        let is_one = *op == DeviceOp::Stage(StageOp::Multiply) && args[..] == [*v] && x == w && from == to;
+        let Base::Local(id) = from.base else {
+            return false;
+        };
+        if !is_one || !from.path.is_empty() {
+            return false;
+        }
+        let mut uses = 0;
+        self.frame.body.block.walk(&mut |stmt| {
+            stmt.inst
+                .operands(&mut |used| uses += usize::from(used == *v || used == *w));
+        });
+        let (Some(Slot::Registers(span)), Some(stages), Some(turn), 2) = (
+            self.frame.locals.get(id.0 as usize),
+            self.kernel.stages.as_ref(),
+            self.turn,
+            uses,
+        ) else {
+            return false;
+        };
+        let sums = self.leaves_of(Span { ..*span });
+        self.multiply_stage(stages, turn, &sums);
+        true
+    }
+
+    /// The address of a barrier of the stage whose turn it is.
+    fn barrier_of(&mut self, stages: &Stages, turn: Turn, free: bool) -> Leaf {
+        let base = self.memory_of_stages();
+        let (d, all) = (self.out.word(), stages.count * stages.stage_bytes());
+        emit!(self, "mad.lo.u32 {d}, {}, 8, {base}", turn.stage);
+        let offset = all + if free { 8 * stages.count } else { 0 };
+        self.words("add.u32", d, offset)
+    }
+
+    /// Waits until the barrier's phase has ended.
+    fn wait_for_phase(&mut self, barrier: Leaf, parity: Leaf) {
+        let (done, late, again) = (self.out.label(), self.out.label(), self.out.label());
+        let p = self.out.pred();
+        let attempt = format!("mbarrier.try_wait.parity.shared::cta.b64 {p}, [{barrier}], {parity}");
+        emit!(self, "{attempt}");
+        emit!(self, "@!{p} bra {late}");
+        let hot = self.out.begin_cold();
+        self.out.place(late);
+        let (start, now) = (self.out.wide(), self.out.wide());
+        let over = self.out.pred();
+        emit!(self, "mov.u64 {start}, %globaltimer");
+        self.out.place(again);
+        emit!(self, "{attempt}");
+        emit!(self, "@{p} bra {done}");
+        emit!(self, "mov.u64 {now}, %globaltimer");
+        emit!(self, "sub.u64 {now}, {now}, {start}");
+        emit!(self, "setp.lt.u64 {over}, {now}, {PATIENCE}");
+        emit!(self, "@{over} bra {again}");
+        emit!(self, "trap");
+        self.out.end_cold(hot);
+        self.out.place(done);
+    }
+
+    /// On to the next stage.
+    fn next_stage(&mut self, stages: &Stages, turn: Turn) {
+        let Turn { stage, parity, .. } = turn;
+        let flipped = self.words("xor.b32", parity, 1u32);
+        emit!(self, "add.u32 {stage}, {stage}, 1");
+        let round = self.compare("eq", "u32", Scalar::U32, stage, Leaf::Imm(stages.count.into()));
+        emit!(self, "selp.b32 {parity}, {flipped}, {parity}, {round}");
+        emit!(self, "selp.b32 {stage}, 0, {stage}, {round}");
+    }
+
+    fn fill_stage(&mut self, stages: &Stages, turn: Turn, [row, column, depth]: [Leaf; 3]) {
+        let skip = self.out.label();
+        emit!(self, "@!{} bra {skip}", turn.speaks);
+        let free = self.barrier_of(stages, turn, true);
+        self.wait_for_phase(free, turn.parity);
+        let full = self.barrier_of(stages, turn, false);
+        let bytes = stages.stage_bytes();
+        emit!(
+            self,
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{full}], {bytes}"
+        );
+        let (base, part) = (self.memory_of_stages(), self.out.word());
+        emit!(self, "mad.lo.u32 {part}, {}, {bytes}, {base}", turn.stage);
+        let mut offset = 0;
+        for ((factor, first), map) in stages.factors().into_iter().zip([row, column]).zip(MAPS) {
+            let map = self.map_address(map);
+            let (_, copies) = factor.copies();
+            for copy in 0..copies {
+                let to = self.words("add.u32", part, offset);
+                let across = self.words("add.u32", first, copy * Stages::DEPTH);
+                // Columns come before rows.
+                let at = if factor.across {
+                    [across, depth]
+                } else {
+                    [depth, across]
+                };
+                let at = at.map(|leaf| self.in_register(leaf, Scalar::U32));
+                emit!(
+                    self,
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{to}], [{map}, {{{}, {}}}], [{full}]",
+                    at[0],
+                    at[1]
+                );
+                offset += factor.bytes(stages.element) / copies;
+            }
+        }
+        self.out.place(skip);
+        self.next_stage(stages, turn);
+    }
+
+    /// The address of a parameter that describes a matrix.
+    fn map_address(&mut self, name: &str) -> Leaf {
+        if let Some(leaf) = self.symbols.get(name) {
+            return *leaf;
+        }
+        let (own, d) = (self.out.wide(), self.out.wide());
+        emit_once!(self, "mov.b64 {own}, {name}");
+        emit_once!(self, "cvta.param.u64 {d}, {own}");
+        self.symbols.insert(name.into(), d);
+        d
+    }
+
+    fn multiply_stage(&mut self, stages: &Stages, turn: Turn, sums: &[Leaf]) {
+        let full = self.barrier_of(stages, turn, false);
+        self.wait_for_phase(full, turn.parity);
+        let base = self.memory_of_stages();
+        let right = self.words("add.u32", base, stages.left.bytes(stages.element));
+        let words = [(&stages.left, turn.left), (&stages.right, right)].map(|(factor, first)| {
+            let at = self.out.word();
+            emit!(
+                self,
+                "mad.lo.u32 {at}, {}, {}, {first}",
+                turn.stage,
+                stages.stage_bytes()
+            );
+            let (low, high, step) = described(factor);
+            emit!(self, "bfe.u32 {at}, {at}, 4, 14");
+            emit!(self, "or.b32 {at}, {at}, {low}");
+            (at, high, step)
+        });
+        let list: Vec<String> = sums.iter().map(Leaf::to_string).collect();
+        let list = list.join(", ");
+        let element = match stages.element {
+            Scalar::BF16 => "bf16",
+            _ => "f16",
+        };
+        let columns = stages.right.extent;
+        let [a_across, b_across] = stages.factors().map(|factor| u32::from(factor.across));
+        let steps: Vec<[Leaf; 2]> = (0..Stages::DEPTH / STEP)
+            .map(|i| {
+                words.map(|(at, high, step)| {
+                    let low = self.words("add.u32", at, i * step);
+                    let d = self.out.wide();
+                    emit!(self, "mov.b64 {d}, {{{low}, {high}}}");
+                    d
+                })
+            })
+            .collect();
+        emit!(self, "wgmma.fence.sync.aligned");
+        for [a, b] in steps {
+            emit!(
+                self,
+                "wgmma.mma_async.sync.aligned.m64n{columns}k{STEP}.f32.{element}.{element} {{{list}}}, {a}, {b}, 1, 1, 1, {a_across}, {b_across}"
+            );
+        }
+        emit!(self, "wgmma.commit_group.sync.aligned");
+        emit!(self, "wgmma.wait_group.sync.aligned 0");
+        let free = self.barrier_of(stages, turn, true);
+        emit!(
+            self,
+            "@{} mbarrier.arrive.shared::cta.b64 _, [{free}]",
+            turn.speaks
+        );
+        self.next_stage(stages, turn);
+    }
+}
+
+/// How a factor lies in a stage, as `wgmma` is told it: what stands beside its address in the lower word, the upper word, and by how much the address grows
+/// from one product to the next; all of it in pieces of 16 bytes.
+fn described(factor: &Factor) -> (u32, u32, u32) {
+    /// 128 bytes whose pieces change places.
+    const SWIZZLED: u32 = 1 << 30;
+    let high = SWIZZLED | EIGHT_ROWS >> 4;
+    match factor.across {
+        // From 64 columns to the next, and from eight rows to the next.
+        true => ((PANEL >> 4) << 16, high, (STEP / 8 * EIGHT_ROWS) >> 4),
+        // All of the depth lies in a row, so how far it is from one row's end to the next does not count.
+        false => (1 << 16, high, (STEP * 2) >> 4),
+    }
+}

@@ -1,0 +1,176 @@
+//! Staged products: that what a kernel declares of them fits together, and that each of their operations stands where one team comes to it as
+//! a whole. Relies on right types.
+
+use super::error::{Cause, Site, VerifyErrors};
+use crate::ir::*;
+use crate::ops::{Meeting, StageOp};
+
+/// Bytes of shared memory that stages may take: what a block of sm_90 has.
+const BYTES: u32 = 227 << 10;
+
+/// What is wrong with what a kernel declares, if anything is.
+pub(super) fn check_declaration(kernel: &Kernel, errors: &mut VerifyErrors) {
+    if let Some(problem) = kernel.stages.as_ref().and_then(|stages| problem(kernel, stages)) {
+        errors.declaration(None, Cause::Declaration(problem));
+    }
+}
+
+fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
+    if !matches!(stages.element, Scalar::F16 | Scalar::BF16) {
+        return Some(format!("stages hold f16 or bf16, not {}", stages.element));
+    }
+    if !(1..=Stages::MOST).contains(&stages.count) {
+        let (count, most) = (stages.count, Stages::MOST);
+        return Some(format!("the number of stages is {count}, it is 1 to {most}"));
+    }
+    for (side, factor) in ["left", "right"].into_iter().zip(stages.factors()) {
+        let (extent, unit) = (factor.extent, Stages::ROWS);
+        if extent == 0 || extent > Stages::EXTENT || !extent.is_multiple_of(unit) {
+            let most = Stages::EXTENT;
+            return Some(format!(
+                "the extent of the {side} factor is {extent}, it is a multiple of {unit} up to {most}"
+            ));
+        }
+        let wanted = ParamKind::Buffer {
+            element: stages.element.into(),
+            access: Access::Read,
+        };
+        if kernel.params.get(factor.buffer as usize).map(|p| &p.kind) != Some(&wanted) {
+            let element = stages.element;
+            return Some(format!("the {side} factor is no parameter of type &[{element}]"));
+        }
+        let is_length = |i: &u32| {
+            let kind = kernel.params.get(*i as usize).map(|p| &p.kind);
+            matches!(
+                kind,
+                Some(ParamKind::Value(Type::Scalar(Scalar::U32 | Scalar::U64)))
+            )
+        };
+        if !factor.shape.iter().all(is_length) {
+            return Some(format!(
+                "rows, columns and pitch of the {side} factor are not all parameters of type usize or u32"
+            ));
+        }
+    }
+    let bytes = stages.bytes();
+    if bytes > BYTES {
+        return Some(format!(
+            "the stages have {bytes} bytes, {BYTES} are possible: use fewer"
+        ));
+    }
+    if kernel.shared.iter().any(|var| var.dynamic) {
+        return Some("a kernel with stages has no dynamic shared memory: give the array a fixed size".into());
+    }
+    let lanes = stages.lanes();
+    (kernel.block_size != Some([lanes, 1, 1])).then(|| {
+        let consumers = stages.consumers();
+        format!(
+            "one team of {} lanes fills stages and {consumers} multiply: fix the block size at {lanes} (it is {:?})",
+            Stages::TEAM,
+            kernel.block_size
+        )
+    })
+}
+
+/// Where a statement stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Before the teams part.
+    All,
+    /// In the code of those that fill, or that multiply.
+    Of(StageOp),
+    /// Behind it.
+    Gone,
+}
+
+struct Check<'a, 'e> {
+    site: Site<'a>,
+    errors: &'e mut VerifyErrors,
+    /// The value that says which team fills.
+    produces: Option<Value>,
+    number: u32,
+}
+
+/// Checks a body.
+pub(super) fn check(site: Site<'_>, errors: &mut VerifyErrors) {
+    let mut check = Check {
+        site,
+        errors,
+        produces: None,
+        number: 0,
+    };
+    check.block(&site.body.block, Role::All, true);
+}
+
+impl Check<'_, '_> {
+    fn block(&mut self, block: &Block, role: Role, outermost: bool) {
+        let mut role = role;
+        for stmt in &block.0 {
+            let number = self.number;
+            self.number += 1;
+            if let Some(problem) = self.problem(stmt, role, outermost) {
+                let cause = TypeError::Invalid(problem).into();
+                self.errors.statement(self.site, number, stmt, cause);
+            }
+            match &stmt.inst {
+                Inst::If(v, fill, multiply) if Some(*v) == self.produces => {
+                    self.block(fill, Role::Of(StageOp::Fill), false);
+                    self.block(multiply, Role::Of(StageOp::Multiply), false);
+                    role = Role::Gone;
+                }
+                Inst::Let(v, Op::Device(DeviceOp::Stage(StageOp::Produces), _)) => self.produces = Some(*v),
+                inst => inst.blocks().into_iter().for_each(|b| self.block(b, role, false)),
+            }
+        }
+    }
+
+    fn problem(&self, stmt: &Stmt, role: Role, outermost: bool) -> Option<String> {
+        let says = |text: &str| Some(text.to_owned());
+        let mut used = false;
+        stmt.inst.operands(&mut |v| used |= Some(v) == self.produces);
+        if used {
+            let is_condition = matches!(stmt.inst, Inst::If(..)) && outermost && role == Role::All;
+            return match is_condition {
+                true => None,
+                false => says(
+                    "`is_producer` is the condition of one `if` that stands in nothing else, and of nothing more",
+                ),
+            };
+        }
+        let op = stmt.inst.device()?;
+        let name = op.row().word();
+        let DeviceOp::Stage(op) = op else {
+            let meets = op.row().meeting != Meeting::Alone;
+            return (meets && role != Role::All)
+                .then(|| format!("`{name}` brings lanes together whose teams have parted: move it before `if is_producer()`"));
+        };
+        let Some(stages) = self
+            .site
+            .kernel
+            .stages
+            .as_ref()
+            .filter(|_| self.site.function.is_none())
+        else {
+            return Some(format!(
+                "`{name}` needs a kernel that declares its stages: call `stage_factors`"
+            ));
+        };
+        match op {
+            StageOp::Produces if !outermost || self.produces.is_some() => {
+                says("`is_producer` is asked once, in no other statement")
+            }
+            StageOp::Fill | StageOp::Multiply if role != Role::Of(op) => Some(format!(
+                "`{name}` stands in the code of a team: the first block of `if is_producer() {{ … }} else {{ … }}` fills, the second one multiplies"
+            )),
+            StageOp::Multiply => {
+                let sums = stages.sums();
+                let mut fits = false;
+                let types = &self.site.body.values;
+                stmt.inst
+                    .operands(&mut |v| fits = types.get(v.0 as usize) == Some(&sums));
+                (!fits).then(|| format!("`{name}` adds to the sums of a lane, which are {sums} here"))
+            }
+            _ => None,
+        }
+    }
+}

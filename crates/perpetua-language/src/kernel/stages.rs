@@ -1,0 +1,97 @@
+//! Products of matrices in stages: while teams of 128 lanes multiply parts of two matrices, by the widest products that a GPU has, the next parts are
+//! copied into the block's memory. How the memory is laid out and who waits for whom is the compiler's part. In plain Rust there is one
+//! lane, of the team that fills stages, and nothing is multiplied.
+//!
+//! [`stage_factors`] says which matrices, and in what parts. Then the lanes part, once: the block's first team fills stages, each of the others
+//! multiplies 64 rows of each stage, in the same order. A kernel must fill as many stages as each team multiplies: on the CPU the launch says so
+//! when they wait for each other for ever, on a GPU it ends with an error after ten seconds.
+//!
+//! Operands of [`fill_stage`] are those of the team's first lane. All lanes of a team come to these functions, and the kernel fixes its
+//! block size at 128 lanes for the first team and for each 64 rows of sums. Devices other than the CPU and NVIDIA's of compute capability 9.0 refuse the kernel by
+//! `Capability::Stages`.
+//!
+//! The launch describes both matrices to the device: they begin at multiples of 16 bytes, and so do their rows.
+//!
+//! ```
+//! use perpetua::device::{BackendKind, Device};
+//! use perpetua::prelude::*;
+//!
+//! /// The product of `a` and of `b` transposed, a block 64 x 64 sums.
+//! #[kernel(block_size = 256, interpret)]
+//! fn product(m: usize, n: usize, k: usize, a: &[bf16], b: &[bf16], c: &mut [f32]) {
+//!     stage_factors::<[[[bf16; 64]; 64]; 2], [[[bf16; 64]; 64]; 2]>(a, m, k, k, b, n, k, k);
+//!     let (top, left) = (group_id_x() * 64, group_id_y() * 64);
+//!     if is_producer() {
+//!         for i in 0..k.div_ceil(64) {
+//!             fill_stage(top as u32, left as u32, (i * 64) as u32);
+//!         }
+//!     } else {
+//!         let mut sums = [[[0.0f32; 2]; 2]; 8];
+//!         for _i in 0..k.div_ceil(64) {
+//!             sums = multiply_stage(sums);
+//!         }
+//!         let lane = local_id_x() % 128;
+//!         let row = top + lane / 4 + lane / 32 * 8;
+//!         for i in 0..8 {
+//!             for j in 0..2 {
+//!                 for k in 0..2 {
+//!                     let (y, x) = (row + j * 8, left + i * 8 + lane % 4 * 2 + k);
+//!                     if y < m && x < n {
+//!                         c[y * n + x] = sums[i][j][k];
+//!                     }
+//!                 }
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! let (m, n, k) = (70, 9, 80);
+//! let device = Device::new(BackendKind::Cpu, 0)?;
+//! let a: Vec<bf16> = (0..m * k).map(|i| bf16::from_f32((i % 7) as f32)).collect();
+//! let b: Vec<bf16> = (0..n * k).map(|i| bf16::from_f32((i % 5) as f32)).collect();
+//! let c = device.zeros::<f32>(m * n)?;
+//! let config = LaunchConfig::new((m.div_ceil(64) as u32, n.div_ceil(64) as u32), 256);
+//! device.launch(&product::kernel(), config, args![m, n, k, &device.upload(&a)?, &device.upload(&b)?, &c])?;
+//! let sum: usize = (0..k).map(|i| (69 * k + i) % 7 * ((8 * k + i) % 5)).sum();
+//! assert_eq!(c.read()?[69 * n + 8], sum as f32);
+//! # Ok::<(), perpetua::Error>(())
+//! ```
+
+use perpetua_ir::front::rust::GpuType;
+
+/// Says what the kernel multiplies in stages: `a`, of which a stage has some rows of sums, and `b`, of which it has some columns; each with its rows and
+/// columns as it is stored, and how many elements a row is from the next. All of them are parameters of the kernel, as they are.
+///
+/// The types say how much a stage has, and how many there are: `[[[T; 64]; M]; S]` for `M` rows of `a` whose depth goes along rows, `[[[[T; 64]; 64]; M / 64]; S]`
+/// where it goes from row to row, so that `a` is stored transposed. Likewise `b`, which is stored transposed where its depth goes along rows. `M` and
+/// `N` are multiples of 64 up to 256, and a stage is 64 deep.
+#[allow(clippy::too_many_arguments, reason = "two matrices, each with its shape")]
+pub fn stage_factors<A: GpuType, B: GpuType>(
+    _a: &[impl GpuType],
+    _a_rows: usize,
+    _a_columns: usize,
+    _a_pitch: usize,
+    _b: &[impl GpuType],
+    _b_rows: usize,
+    _b_columns: usize,
+    _b_pitch: usize,
+) {
+}
+
+/// Whether the lane is of the team that fills stages: the condition of one `if`, which stands in no other statement. Behind it lanes do not
+/// meet any more.
+pub fn is_producer() -> bool {
+    true
+}
+
+/// Fills the next stage as soon as all teams have multiplied what was in it: with what the factors have from this row and column of sums and this
+/// depth on, zeros outside of them. It does not wait for the copies.
+pub fn fill_stage(_row: u32, _column: u32, _depth: u32) {}
+
+/// A lane's sums, and what the next stage adds to them, as soon as it is full.
+///
+/// Of its team's 64 rows of sums a lane has, for its number `l` in the team, `q = l / 4` and `r = l % 4`, in `sums[i][j][k]` row `q + q / 8 * 8 + 8 j`, column
+/// `8 i + 2 r + k`: `N` is an eighth of the columns of a stage. Off by as much as [`matrix_multiply_f16`](super::matrix::matrix_multiply_f16).
+pub fn multiply_stage<const N: usize>(sums: [[[f32; 2]; 2]; N]) -> [[[f32; 2]; 2]; N] {
+    sums
+}
