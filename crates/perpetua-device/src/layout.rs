@@ -35,20 +35,23 @@ pub fn leaves(desc: &TypeDesc) -> Vec<Leaf> {
             TypeDesc::Tuple(_) | TypeDesc::Option(_) | TypeDesc::Result(_) => {}
         }
     }
-    fn leaf(name: &str, offset: usize) -> Option<Leaf> {
+    fn leaf(name: &str, offset: usize) -> Vec<Leaf> {
         let wide = size_of::<usize>() == 8;
         let (name, pointer_sized) = match (name, wide) {
             ("usize", true) => ("u64", true),
             ("usize", false) => ("u32", true),
             ("isize", true) => ("i64", true),
             ("isize", false) => ("i32", true),
+            // Two words in kernels.
+            ("i128" | "u128", _) => return [leaf("u64", offset), leaf("u64", offset + 8)].concat(),
             (other, _) => (other, false),
         };
-        Some(Leaf {
-            scalar: Scalar::from_name(name)?,
+        let leaf = Scalar::from_name(name).map(|scalar| Leaf {
+            scalar,
             pointer_sized,
             offset,
-        })
+        });
+        leaf.into_iter().collect()
     }
     let mut out = Vec::new();
     walk(desc, 0, &mut out);

@@ -107,6 +107,16 @@ impl Fault {
         })
     }
 
+    /// What is divided; of an integer of two words these are the operands, the lower one unsigned.
+    fn dividend(&self) -> String {
+        let wide = u128::from(self.operands[1]) << 64 | u128::from(self.operands[0]);
+        match (self.site.kind, &self.site.operands[..]) {
+            (_, [Scalar::U64, Scalar::I64]) => (wide as i128).to_string(),
+            (FaultKind::DivisionByZero, [Scalar::U64, Scalar::U64]) => wide.to_string(),
+            _ => self.operand(0),
+        }
+    }
+
     fn operand(&self, i: usize) -> String {
         let bits = self.operands[i];
         match self.site.operands.get(i) {
@@ -126,14 +136,10 @@ impl fmt::Display for Fault {
                 self.operand(1),
                 self.operand(0)
             )?,
-            FaultKind::DivisionByZero => write!(f, "{subject} by zero: the dividend is {}", self.operand(0))?,
+            FaultKind::DivisionByZero => write!(f, "{subject} by zero: the dividend is {}", self.dividend())?,
+            // Nothing but the least integer by -1 overflows.
             FaultKind::DivisionOverflow => {
-                write!(
-                    f,
-                    "{subject} with overflow: {} by {}",
-                    self.operand(0),
-                    self.operand(1)
-                )?;
+                write!(f, "{subject} with overflow: {} by -1", self.dividend())?;
             }
             FaultKind::Unreachable => f.write_str("entered unreachable code")?,
             FaultKind::ZeroStep => f.write_str("a range in steps of zero")?,

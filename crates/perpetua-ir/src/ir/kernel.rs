@@ -577,7 +577,7 @@ impl FaultKind {
         FaultKind::NoPoolBlock,
         FaultKind::Panic,
     ];
-    /// Number of operands, all integers.
+    /// Number of operands, all integers; the dividend of [`FaultKind::DivisionByZero`] may have two words.
     pub const fn operands(self) -> usize {
         match self {
             FaultKind::IndexOutOfBounds | FaultKind::DivisionOverflow => 2,

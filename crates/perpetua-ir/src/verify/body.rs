@@ -299,7 +299,8 @@ impl<'a> Check<'a, '_> {
             Effect::Store(place, ..) => self.reaches(place.base)?,
             Effect::Fault(kind, operands) => {
                 let expected = kind.operands();
-                if operands.len() != expected {
+                let words = *kind == FaultKind::DivisionByZero && operands.len() == 2;
+                if operands.len() != expected && !words {
                     return Err(Cause::FaultOperands {
                         kind: kind.name(),
                         expected,

@@ -120,6 +120,44 @@ scalars! {
     f64 AtomicU64 u64, v => v, b => f64::from_bits(b), s => s.to_bits();
 }
 
+macro_rules! wide {
+    ($($ty:ident)*) => { $(
+        // SAFETY: its two words, the lower one first, one access each; every pattern of bits is a value.
+        unsafe impl Element for $ty {
+            fn from_f64(v: f64) -> $ty {
+                v as $ty
+            }
+
+            #[inline(always)]
+            unsafe fn load(place: *const $ty) -> Result<$ty, Invalid> {
+                // SAFETY: aligned and valid by the caller's promise, for an array of two words of the same size, too.
+                let [low, high] = unsafe { <[u64; 2]>::load(place.cast()) }?;
+                Ok((u128::from(high) << 64 | u128::from(low)) as $ty)
+            }
+
+            #[inline(always)]
+            unsafe fn store(place: *mut $ty, value: $ty) {
+                // SAFETY: as in `load`.
+                unsafe { <[u64; 2]>::store(place.cast(), [value as u64, (value >> 64) as u64]) };
+            }
+
+            #[inline(always)]
+            unsafe fn read(place: *const $ty) -> Result<$ty, Invalid> {
+                // SAFETY: aligned, initialised and quiet by the caller's promise.
+                Ok(unsafe { place.read() })
+            }
+
+            #[inline(always)]
+            unsafe fn write(place: *mut $ty, value: $ty) {
+                // SAFETY: aligned and quiet by the caller's promise.
+                unsafe { place.write(value) };
+            }
+        }
+    )* };
+}
+
+wide!(i128 u128);
+
 // SAFETY: element by element, by the elements' own promise.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     #[inline(always)]

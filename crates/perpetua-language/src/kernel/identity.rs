@@ -201,6 +201,7 @@ impl Content {
     fn constant(&mut self, value: &ConstValue) {
         match value {
             ConstValue::Scalar(s, bits) => self.text(format_args!("{} {bits}", s.name())),
+            ConstValue::Wide(s, bits) => self.text(format_args!("{} {bits}", s.name())),
             ConstValue::Enum(e, value) => {
                 self.ty(&TypeDesc::Enum(e.clone()));
                 self.text(format_args!("{value}"));

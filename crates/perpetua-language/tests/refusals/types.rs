@@ -5,9 +5,6 @@
 use perpetua::prelude::*;
 
 #[kernel]
-fn wide(x: &mut [u128]) {}
-
-#[kernel]
 fn text(x: &str, y: &mut [char]) {}
 
 #[kernel]

@@ -18,11 +18,13 @@ pub enum Scalar {
     I16,
     I32,
     I64,
+    I128,
     Isize,
     U8,
     U16,
     U32,
     U64,
+    U128,
     Usize,
     F16,
     Bf16,
@@ -32,17 +34,19 @@ pub enum Scalar {
 
 impl Scalar {
     /// Every scalar type.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Bool,
         Self::I8,
         Self::I16,
         Self::I32,
         Self::I64,
+        Self::I128,
         Self::Isize,
         Self::U8,
         Self::U16,
         Self::U32,
         Self::U64,
+        Self::U128,
         Self::Usize,
         Self::F16,
         Self::Bf16,
@@ -59,11 +63,13 @@ impl Scalar {
             Self::I16 => "i16",
             Self::I32 => "i32",
             Self::I64 => "i64",
+            Self::I128 => "i128",
             Self::Isize => "isize",
             Self::U8 => "u8",
             Self::U16 => "u16",
             Self::U32 => "u32",
             Self::U64 => "u64",
+            Self::U128 => "u128",
             Self::Usize => "usize",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
@@ -78,7 +84,7 @@ impl Scalar {
         Self::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
-    /// Whether it is one of the ten integer types.
+    /// Whether it is one of the twelve integer types.
     #[must_use]
     pub fn is_integer(self) -> bool {
         !self.is_float() && self != Self::Bool

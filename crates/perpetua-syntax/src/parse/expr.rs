@@ -142,8 +142,8 @@ impl Reader {
 
     /// The value of an integer literal's decimal digits.
     pub(super) fn read_magnitude(&mut self, lit: &syn::LitInt, digits: &str) -> u128 {
-        match digits.parse::<u64>() {
-            Ok(value) => value.into(),
+        match digits.parse() {
+            Ok(value) => value,
             Err(_) => {
                 self.refuse(lit, Refusal::WideLiteral);
                 0
@@ -156,10 +156,6 @@ impl Reader {
         match (suffix, Scalar::from_name(suffix)) {
             ("", _) => None,
             (_, Some(scalar)) if scalar != Scalar::Bool => Some(scalar),
-            ("i128" | "u128", _) => {
-                self.refuse_named(lit, Refusal::WideInteger, suffix);
-                None
-            }
             _ => {
                 self.refuse_named(lit, Refusal::LiteralSuffix, suffix);
                 None

@@ -49,7 +49,6 @@ refusals! {
     TwoGridPos: "a second `GridPos` parameter" => "keep one, and read other cells with `pos.at(dx, dy)`";
 
     // Types.
-    WideInteger: "the type `{}`" => "use two `u64`s: `carrying_add`, `borrowing_sub` and `widening_mul` compute with them";
     CharType: "the type `char`" => "use `u32`, or `u8` and byte literals such as `b'a'`";
     StrType: "the type `{}`" => "print with `gpu_println!`, or pass bytes as `&[u8]`";
     HeapType: "the heap type `{}`" => "take a slice parameter, or use an array `[T; N]`";
@@ -85,7 +84,7 @@ refusals! {
     OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
     StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";
     CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
-    WideLiteral: "an integer of more than 64 bits" => "use two 64-bit integers";
+    WideLiteral: "an integer of more than 128 bits" => "use two integers";
     LiteralSuffix: "the literal suffix `{}`" => "use a suffix of the language, such as `u32` or `f32`";
     RefOfValue: "`&mut` of a value that is stored nowhere" => "store it first: `let mut v = …;` then `&mut v`";
     AddressOf: "`&raw`" => "take a reference, or index the slice";

@@ -9,7 +9,6 @@ use crate::nesting::Level;
 /// Why a well-known type of the standard library is not in the language.
 fn refused_type(name: &str) -> Option<Refusal> {
     Some(match name {
-        "i128" | "u128" => Refusal::WideInteger,
         "char" => Refusal::CharType,
         "str" | "String" | "CStr" | "CString" | "OsStr" | "OsString" => Refusal::StrType,
         "Vec" | "Box" | "VecDeque" | "HashMap" | "HashSet" | "BTreeMap" | "BTreeSet" | "BinaryHeap"

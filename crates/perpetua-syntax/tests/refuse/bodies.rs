@@ -52,11 +52,7 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("for §(a, b) in 0..n {}", &[(R::ForPattern, "")]),
     ("let s = §\"text\";", &[(R::StringLiteral, "")]),
     ("let c = §'c';", &[(R::CharLiteral, "")]),
-    ("let i = §18446744073709551616;", &[(R::WideLiteral, "")]),
-    (
-        "let i = §1u128 + §2i128;",
-        &[(R::WideInteger, "u128"), (R::WideInteger, "i128")],
-    ),
+    ("let i = §340282366920938463463374607431768211456;", &[(R::WideLiteral, "")]),
     ("let i = §1meters;", &[(R::LiteralSuffix, "meters")]),
     ("let r = §&mut (n + 1); let s = &(n + 1);", &[(R::RefOfValue, "")]),
     ("helper(&[1.0, 2.0], §&mut g());", &[(R::RefOfValue, "")]),
@@ -126,10 +122,6 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ),
     ("let §my_pattern!() = n;", &[(R::LetPattern, "")]),
     // Types.
-    (
-        "let y: §i128 = 1; let z: §u128 = 2;",
-        &[(R::WideInteger, "i128"), (R::WideInteger, "u128")],
-    ),
     ("let y: §char = n;", &[(R::CharType, "char")]),
     (
         "let y: &§str = n; let z: §String = n;",

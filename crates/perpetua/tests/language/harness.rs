@@ -8,6 +8,7 @@ use perpetua::device::{BackendKind, CompileOptions, Device, KernelSource, Kernel
 use perpetua::kernel::index::Lane;
 use perpetua::prelude::*;
 use perpetua_ir::back::{CudaAbi, Target, render};
+use perpetua_ir::ops::Capability;
 use perpetua_vendor_tools::{MslProgram, naga, nvrtc, ptxas};
 
 /// Lanes of a block.
@@ -206,15 +207,20 @@ pub(crate) fn renders(kernel: KernelFn) {
         .required(name)
         .unwrap_or_else(|e| panic!("{e}\n{text}"));
     let narrow = kernel.verified(32).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let wide = narrow.facts().capabilities().contains_key(&Capability::Int64);
+    let (capabilities, known): (_, &[&str]) = match wide {
+        true => ([Capability::Int64].into(), &["shader_int64"]),
+        false => (Default::default(), &[]),
+    };
     let wgsl = Target::Wgsl {
-        capabilities: perpetua_ir::back::Capabilities::default(),
+        capabilities,
         block: [BLOCK, 1, 1],
         dynamic_shared: 0,
         distinct: false,
         exact_fma: true,
     };
     let text = render(&narrow, &wgsl).unwrap_or_else(|e| panic!("{e}")).text;
-    naga(&text, &[])
+    naga(&text, known)
         .required(name)
         .unwrap_or_else(|e| panic!("{e}\n{text}"));
     let msl = render(&narrow, &Target::Msl).unwrap_or_else(|e| panic!("{e}"));

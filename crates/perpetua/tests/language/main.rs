@@ -43,3 +43,4 @@ mod structs;
 mod traits;
 mod values;
 mod variants;
+mod wide;

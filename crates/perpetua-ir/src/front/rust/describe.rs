@@ -150,7 +150,7 @@ impl TypeDesc {
     /// The value of which all bits are zero.
     pub fn zero(&self) -> ConstValue {
         match self {
-            TypeDesc::Scalar(s) => ConstValue::Scalar(*s, 0),
+            TypeDesc::Scalar(s) => ConstValue::of_bits(*s, 0),
             TypeDesc::Enum(e) => ConstValue::Enum(e.clone(), 0),
             TypeDesc::Array(element, len) => {
                 ConstValue::Array((**element).clone(), vec![element.zero(); *len])
@@ -350,6 +350,7 @@ fn host_size(s: Scalar) -> usize {
         Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
         Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
         Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        Scalar::I128 | Scalar::U128 => 16,
         Scalar::Isize | Scalar::Usize => size_of::<usize>(),
     }
 }
@@ -419,6 +420,8 @@ pub enum ConstValue {
     /// A scalar: its bits, zero-extended from its width (`usize` and `isize`: sign- or zero-extended to 64 bits,
     /// cut to the pointer width at instantiation).
     Scalar(Scalar, u64),
+    /// The bits of an `i128` or a `u128`.
+    Wide(Scalar, u128),
     /// An enum's value.
     Enum(Arc<EnumDesc>, i128),
     /// An array: element type and elements. A reference to a slice arrives as the array that it refers to.
@@ -435,12 +438,20 @@ impl ConstValue {
     /// The constant's type.
     pub fn type_desc(&self) -> TypeDesc {
         match self {
-            ConstValue::Scalar(s, _) => TypeDesc::Scalar(*s),
+            ConstValue::Scalar(s, _) | ConstValue::Wide(s, _) => TypeDesc::Scalar(*s),
             ConstValue::Enum(e, _) => TypeDesc::Enum(e.clone()),
             ConstValue::Array(element, values) => TypeDesc::Array(Arc::new(element.clone()), values.len()),
             ConstValue::Tuple(values) => TypeDesc::Tuple(values.iter().map(ConstValue::type_desc).collect()),
             ConstValue::Struct(s, _) => TypeDesc::Struct(s.clone()),
             ConstValue::Standard(ty, _) => ty.clone(),
+        }
+    }
+
+    /// The scalar with these bits.
+    pub(crate) fn of_bits(s: Scalar, bits: u128) -> ConstValue {
+        match s {
+            Scalar::I128 | Scalar::U128 => ConstValue::Wide(s, bits),
+            _ => ConstValue::Scalar(s, bits as u64),
         }
     }
 

@@ -71,7 +71,7 @@ pub trait GpuConst {
 }
 
 macro_rules! scalars {
-    ($($ty:ty => $scalar:ident $zero:expr, $value:ident => $bits:expr $(, structural: $structural:literal)?;)*) => { $(
+    ($($ty:ty => $kind:ident $scalar:ident $zero:expr, $value:ident => $bits:expr $(, structural: $structural:literal)?;)*) => { $(
         impl GpuValue for $ty {
             const ZEROED: $ty = $zero;
             $(const STRUCTURAL: bool = $structural;)?
@@ -87,7 +87,7 @@ macro_rules! scalars {
         impl GpuConst for $ty {
             fn to_const(&self) -> ConstValue {
                 let $value = *self;
-                ConstValue::Scalar(Scalar::$scalar, $bits)
+                ConstValue::$kind(Scalar::$scalar, $bits)
             }
 
             fn const_type() -> Option<TypeDesc> {
@@ -98,21 +98,23 @@ macro_rules! scalars {
 }
 
 scalars! {
-    bool => Bool false, v => u64::from(v);
-    i8 => I8 0, v => u64::from(v as u8);
-    i16 => I16 0, v => u64::from(v as u16);
-    i32 => I32 0, v => u64::from(v as u32);
-    i64 => I64 0, v => v as u64;
-    isize => Isize 0, v => v as i64 as u64;
-    u8 => U8 0, v => u64::from(v);
-    u16 => U16 0, v => u64::from(v);
-    u32 => U32 0, v => u64::from(v);
-    u64 => U64 0, v => v;
-    usize => Usize 0, v => v as u64;
-    f16 => F16 f16::ZERO, v => u64::from(v.to_bits()), structural: false;
-    bf16 => Bf16 bf16::ZERO, v => u64::from(v.to_bits()), structural: false;
-    f32 => F32 0.0, v => u64::from(v.to_bits());
-    f64 => F64 0.0, v => v.to_bits();
+    bool => Scalar Bool false, v => u64::from(v);
+    i8 => Scalar I8 0, v => u64::from(v as u8);
+    i16 => Scalar I16 0, v => u64::from(v as u16);
+    i32 => Scalar I32 0, v => u64::from(v as u32);
+    i64 => Scalar I64 0, v => v as u64;
+    i128 => Wide I128 0, v => v as u128;
+    isize => Scalar Isize 0, v => v as i64 as u64;
+    u8 => Scalar U8 0, v => u64::from(v);
+    u16 => Scalar U16 0, v => u64::from(v);
+    u32 => Scalar U32 0, v => u64::from(v);
+    u64 => Scalar U64 0, v => v;
+    u128 => Wide U128 0, v => v;
+    usize => Scalar Usize 0, v => v as u64;
+    f16 => Scalar F16 f16::ZERO, v => u64::from(v.to_bits()), structural: false;
+    bf16 => Scalar Bf16 bf16::ZERO, v => u64::from(v.to_bits()), structural: false;
+    f32 => Scalar F32 0.0, v => u64::from(v.to_bits());
+    f64 => Scalar F64 0.0, v => v.to_bits();
 }
 
 // SAFETY: the standard library declares it `#[repr(i8)]`, with these three values.

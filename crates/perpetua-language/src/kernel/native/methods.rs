@@ -30,8 +30,8 @@ macro_rules! related {
 }
 
 related! {
-    i8 u8; i16 u16; i32 u32; i64 u64; isize usize;
-    u8 u8; u16 u16; u32 u32; u64 u64; usize usize;
+    i8 u8; i16 u16; i32 u32; i64 u64; i128 u128; isize usize;
+    u8 u8; u16 u16; u32 u32; u64 u64; u128 u128; usize usize;
     f16 u16; bf16 u16; f32 u32; f64 u64;
 }
 
@@ -74,7 +74,7 @@ macro_rules! methods {
 
 methods! {
     /// Methods of integers.
-    Integers for [i8 i16 i32 i64 isize u8 u16 u32 u64 usize] {
+    Integers for [i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize] {
         __perpetua_native_abs(x m at) -> Self = Ok(x.magnitude());
         __perpetua_native_wrapping_abs(x m at) -> Self = Ok(x.magnitude());
         __perpetua_native_unsigned_abs(x m at) -> Self::Unsigned = Ok(x.magnitude() as Self::Unsigned);

@@ -41,10 +41,10 @@ pub trait Number: Copy + PartialOrd {
 
 /// Integers.
 pub trait Integer: Number + Eq + Ord {
-    /// The type in the IR, on this host.
-    const SCALAR: Scalar;
-    /// The value sign- or zero-extended.
-    fn wide(self) -> u64;
+    /// The type in the IR, on this host; of an integer of two words those of the lower and the upper one.
+    const SCALARS: [Option<Scalar>; 2];
+    /// The value sign- or zero-extended, in two words.
+    fn words(self) -> [u64; 2];
     /// Left shift; the amount is masked.
     fn left(self, amount: impl Integer) -> Self;
     /// Right shift, arithmetic for signed types; the amount is masked.
@@ -54,7 +54,7 @@ pub trait Integer: Number + Eq + Ord {
 }
 
 macro_rules! integers {
-    ($($ty:ident $scalar:expr, $signed:literal;)*) => { $(
+    ($($ty:ident $scalars:expr;)*) => { $(
         impl Number for $ty {
             const ZERO: $ty = 0;
             const ONE: $ty = 1;
@@ -100,10 +100,11 @@ macro_rules! integers {
         }
 
         impl Integer for $ty {
-            const SCALAR: Scalar = $scalar;
+            const SCALARS: [Option<Scalar>; 2] = $scalars;
             #[inline(always)]
-            fn wide(self) -> u64 {
-                if $signed { self as i64 as u64 } else { self as u64 }
+            fn words(self) -> [u64; 2] {
+                let wide = self as i128;
+                [wide as u64, (wide >> 64) as u64]
             }
             #[inline(always)]
             fn left(self, amount: impl Integer) -> $ty {
@@ -122,25 +123,27 @@ macro_rules! integers {
 }
 
 integers! {
-    i8 Scalar::I8, true;
-    i16 Scalar::I16, true;
-    i32 Scalar::I32, true;
-    i64 Scalar::I64, true;
-    isize if size_of::<isize>() == 8 { Scalar::I64 } else { Scalar::I32 }, true;
-    u8 Scalar::U8, false;
-    u16 Scalar::U16, false;
-    u32 Scalar::U32, false;
-    u64 Scalar::U64, false;
-    usize if size_of::<usize>() == 8 { Scalar::U64 } else { Scalar::U32 }, false;
+    i8 [Some(Scalar::I8), None];
+    i16 [Some(Scalar::I16), None];
+    i32 [Some(Scalar::I32), None];
+    i64 [Some(Scalar::I64), None];
+    i128 [Some(Scalar::U64), Some(Scalar::I64)];
+    isize [Some(if size_of::<isize>() == 8 { Scalar::I64 } else { Scalar::I32 }), None];
+    u8 [Some(Scalar::U8), None];
+    u16 [Some(Scalar::U16), None];
+    u32 [Some(Scalar::U32), None];
+    u64 [Some(Scalar::U64), None];
+    u128 [Some(Scalar::U64), Some(Scalar::U64)];
+    usize [Some(if size_of::<usize>() == 8 { Scalar::U64 } else { Scalar::U32 }), None];
 }
 
 /// The fault of a division that has no result.
 #[cold]
 fn divided<T: Integer>(dividend: T, divisor: T, at: &'static Site) -> Stop {
     if divisor == T::ZERO {
-        Stop::zero(at, T::SCALAR, dividend.wide())
+        Stop::zero(at, T::SCALARS, dividend.words())
     } else {
-        Stop::overflow(at, T::SCALAR, dividend.wide())
+        Stop::overflow(at, T::SCALARS, dividend.words())
     }
 }
 

@@ -57,27 +57,27 @@ impl Stop {
         }
     }
 
-    /// A division by zero; the dividend zero- or sign-extended.
+    /// A division by zero; the dividend zero- or sign-extended to two words.
     #[cold]
-    pub(super) fn zero(site: &'static Site, ty: Scalar, dividend: u64) -> Stop {
+    pub(super) fn zero(site: &'static Site, types: [Option<Scalar>; 2], dividend: [u64; 2]) -> Stop {
         Stop {
             site,
             subject: site.subject,
             kind: FaultKind::DivisionByZero,
-            operands: [dividend, 0],
-            types: [Some(ty), None],
+            operands: types[1].map_or([dividend[0], 0], |_| dividend),
+            types,
         }
     }
 
     /// MIN / -1.
     #[cold]
-    pub(super) fn overflow(site: &'static Site, ty: Scalar, dividend: u64) -> Stop {
+    pub(super) fn overflow(site: &'static Site, types: [Option<Scalar>; 2], dividend: [u64; 2]) -> Stop {
         Stop {
             site,
             subject: site.subject,
             kind: FaultKind::DivisionOverflow,
-            operands: [dividend, u64::MAX],
-            types: [Some(ty); 2],
+            operands: types[1].map_or([dividend[0], u64::MAX], |_| dividend),
+            types: [types[0], types[1].or(types[0])],
         }
     }
 

@@ -185,7 +185,7 @@ impl Emitter<'_> {
             Src::Part(part) => (part.whole, Some(part.start)),
             _ => return Err(self.error(line, "`fill` works on memory", "")),
         };
-        let s = self.scalar_of(end, line)?;
+        let s = self.num_of(end, line)?;
         let zero = self.constant(s, 0);
         self.counted(zero, end, line, |this, i| {
             let i = match start {

@@ -4,7 +4,7 @@ use super::matching::parts_of;
 use super::types::tag_scalar;
 use super::{Emitter, Result};
 use crate::front::rust::describe::TypeDesc;
-use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::methods::num;
 use crate::front::rust::infer::tree::{Arm, Pat};
 use crate::front::rust::infer::ty::{Ty, show};
 
@@ -17,11 +17,10 @@ impl Emitter<'_> {
             Ty::Tag(of) => tag_scalar(of),
             _ => return (0, 0),
         };
-        let s = ir_scalar(s, self.program.width);
-        match (s.is_signed_int(), s.bits()) {
-            (true, bits) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-            (false, bits) => (0, (1i128 << bits) - 1),
-        }
+        let s = num(s, self.program.width);
+        // Patterns of `u128` end where those of `i128` do.
+        let most = i128::try_from(s.greatest()).unwrap_or(i128::MAX);
+        if s.is_signed_int() { (-most - 1, most) } else { (0, most) }
     }
 
     /// Refuses constants that the type cannot hold.
@@ -127,7 +126,7 @@ impl Emitter<'_> {
         for row in &rows {
             if let Some(Pat::Range(low, high)) = row.first() {
                 starts.extend(low);
-                starts.extend(high.map(|h| h + 1));
+                starts.extend(high.and_then(|h| h.checked_add(1)));
             }
         }
         let variants: Option<Vec<i128>> = match ty {

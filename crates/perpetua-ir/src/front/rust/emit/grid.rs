@@ -347,7 +347,7 @@ impl Emitter<'_> {
 
     /// A signed coordinate under the rule at the edge as `usize`, and whether it lies in the grid.
     pub(super) fn fold(&mut self, to: Value, size: Value, edge: Edge, line: u32) -> Result<(Value, Value)> {
-        let signed = self.scalar_of(to, line)?;
+        let signed = self.num_of(to, line)?;
         let s = signed.to_unsigned();
         let yes = self.bool(true);
         match edge {

@@ -6,6 +6,7 @@ use super::value::{Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Adaptor, Block, Expr, LocalId, Range, TargetId};
 use crate::front::rust::infer::ty::{Ty, show};
+use crate::front::rust::infer::methods::Num;
 use crate::ir::{self, Effect, FaultKind, Inst, Place, Scalar, Value};
 use crate::ops::BinaryOp;
 
@@ -78,7 +79,7 @@ impl Emitter<'_> {
         line: u32,
         body: impl FnOnce(&mut Self, Value) -> Result<()>,
     ) -> Result<()> {
-        let s = self.scalar_of(start, line)?;
+        let s = self.num_of(start, line)?;
         let next = Place::local(self.k.local("next", s.into()));
         self.store(&next, start, line)?;
         let branch = self.framed(None, |this, level| {
@@ -120,7 +121,7 @@ impl Emitter<'_> {
         let start = self.value(&range.start)?;
         let end = self.value(&range.end)?;
         self.at(line);
-        let s = self.scalar_of(start, line)?;
+        let s = self.num_of(start, line)?;
         let (end, inclusive) = self.exclusive_end(end, range.inclusive, s);
         match (&range.adaptors[..], inclusive) {
             ([], false) => self.for_up(target, local, (start, end), None, body, line),
@@ -128,7 +129,7 @@ impl Emitter<'_> {
                 let step = self.value(step)?;
                 self.at(line);
                 // A step that the type holds: adding it with saturation passes the end, never the type.
-                let fits = self.known(step).filter(|n| *n > 0 && u128::from(*n) <= max_of(s));
+                let fits = self.known(step).filter(|n| *n > 0 && u128::from(*n) <= s.greatest());
                 match fits {
                     Some(n) => {
                         let step = self.constant(s, n);
@@ -166,12 +167,12 @@ impl Emitter<'_> {
     }
 
     /// `..=end` as `..end + 1` where that is known not to overflow.
-    fn exclusive_end(&mut self, end: Value, inclusive: bool, s: Scalar) -> (Value, bool) {
+    fn exclusive_end(&mut self, end: Value, inclusive: bool, s: Num) -> (Value, bool) {
         if !inclusive {
             return (end, false);
         }
         match self.known(end) {
-            Some(bits) if u128::from(bits) != max_of(s) => (self.constant(s, bits.wrapping_add(1)), false),
+            Some(bits) if u128::from(bits) != s.greatest() => (self.constant(s, bits.wrapping_add(1)), false),
             _ => (end, true),
         }
     }
@@ -192,7 +193,7 @@ impl Emitter<'_> {
         body: &Block,
         line: u32,
     ) -> Result<()> {
-        let s = self.scalar_of(start, line)?;
+        let s = self.num_of(start, line)?;
         let next = Place::local(self.k.local("next", s.into()));
         self.store(&next, start, line)?;
         let branch = self.framed(Some((target, Slot::Tuple(Vec::new()))), |this, level| {
@@ -224,7 +225,7 @@ impl Emitter<'_> {
         body: &Block,
         line: u32,
     ) -> Result<()> {
-        let s = self.scalar_of(start, line)?;
+        let s = self.num_of(start, line)?;
         let next = Place::local(self.k.local("next", s.into()));
         self.store(&next, end, line)?;
         let branch = self.framed(Some((target, Slot::Tuple(Vec::new()))), |this, level| {
@@ -244,7 +245,7 @@ impl Emitter<'_> {
     }
 
     fn progression(&mut self, start: Value, end: Value, inclusive: bool, line: u32) -> Result<Progression> {
-        let s = self.scalar_of(start, line)?;
+        let s = self.num_of(start, line)?;
         let compare = if inclusive { BinaryOp::Le } else { BinaryOp::Lt };
         let any = self.binary(compare, start, end, line)?;
         let mut last = self.binary(BinaryOp::Sub, end, start, line)?;
@@ -261,7 +262,7 @@ impl Emitter<'_> {
         })
     }
 
-    fn rev(&mut self, all: Progression, s: Scalar, line: u32) -> Result<Progression> {
+    fn rev(&mut self, all: Progression, s: Num, line: u32) -> Result<Progression> {
         let turns = self.bitcast(s, all.last, line)?;
         let way = self.binary(BinaryOp::Mul, turns, all.delta, line)?;
         let zero = self.constant(s, 0);
@@ -277,11 +278,11 @@ impl Emitter<'_> {
         &mut self,
         all: Progression,
         step: Value,
-        s: Scalar,
+        s: Num,
         line: u32,
     ) -> Result<(Option<Value>, Progression)> {
         let unsigned = s.to_unsigned();
-        let wide = self.scalar_of(step, line)?;
+        let wide = self.num_of(step, line)?;
         // A step past the type takes the first alone, as its greatest value does.
         let mut step = step;
         let mut fine = None;
@@ -299,7 +300,7 @@ impl Emitter<'_> {
             fine = Some(ok);
         }
         if unsigned.bits() < wide.bits() {
-            let most = self.constant(wide, max_of(unsigned) as u64);
+            let most = self.constant(wide, unsigned.greatest() as u64);
             step = self.binary(BinaryOp::Min, step, most, line)?;
         }
         let step = self.cast(unsigned, step, line)?;
@@ -324,7 +325,7 @@ impl Emitter<'_> {
         body: &Block,
         line: u32,
     ) -> Result<()> {
-        let s = self.scalar_of(all.first, line)?;
+        let s = self.num_of(all.first, line)?;
         let unsigned = s.to_unsigned();
         let next = Place::local(self.k.local("next", s.into()));
         let left = Place::local(self.k.local("left", unsigned.into()));
@@ -357,9 +358,4 @@ impl Emitter<'_> {
         self.k.push(Inst::Loop(branch.block));
         Ok(())
     }
-}
-
-/// The bits of the greatest value of an integer type.
-fn max_of(s: Scalar) -> u128 {
-    (1u128 << (s.bits() - u32::from(s.is_signed_int()))) - 1
 }

@@ -126,7 +126,10 @@ impl Emitter<'_> {
         selector: Value,
         line: u32,
     ) -> Result<Option<Vec<Option<Vec<u64>>>>> {
-        let s = self.scalar_of(selector, line)?;
+        let Some(s) = self.num_of(selector, line)?.word() else {
+            return Ok(None);
+        };
+        let mask = u64::MAX >> (64 - s.bits());
         let (min, max) = self.range_of(met);
         let mut seen = std::collections::HashSet::new();
         let mut labels = Vec::new();
@@ -153,7 +156,7 @@ impl Emitter<'_> {
                 }
                 for value in low..=high {
                     if seen.insert(value) {
-                        own.push((value as u64) & bits_mask(s));
+                        own.push((value as u64) & mask);
                     }
                 }
             }
@@ -176,9 +179,8 @@ impl Emitter<'_> {
         let mut default = None;
         // An enum's default is a fault, unless it was made of constants here; integers without one end with their last arm.
         let all: Vec<u64> = labels.iter().flatten().flatten().copied().collect();
-        let s = self.scalar_of(selector, line)?;
-        let is_covered =
-            |constants: Vec<u64>| constants.iter().all(|bits| all.contains(&(bits & bits_mask(s))));
+        let mask = self.num_of(selector, line)?.all_bits() as u64;
+        let is_covered = |constants: Vec<u64>| constants.iter().all(|bits| all.contains(&(bits & mask)));
         let last_is_default =
             !matches!(met, Ty::Enum(_)) || self.constants_of(selector).is_some_and(is_covered);
         let ends_with_default = labels.iter().any(Option::is_none);
@@ -303,7 +305,7 @@ impl Emitter<'_> {
                 }
                 let value = self.value_met(val, ty, line)?;
                 let value = self.value_of(&value, line)?;
-                let s = self.scalar_of(value, line)?;
+                let s = self.num_of(value, line)?;
                 if s == Scalar::Bool {
                     return Ok(Some(if low.is_some() {
                         value
@@ -318,7 +320,7 @@ impl Emitter<'_> {
                     (None, None) => false,
                 };
                 let compare = |this: &mut Self, op, bound: i128| {
-                    let bound = this.constant(s, bound as u64);
+                    let bound = this.integer(s, bound as u128 & s.all_bits());
                     this.binary(op, value, bound, line)
                 };
                 if is_point {
@@ -453,13 +455,5 @@ fn ranges_of(pat: &Pat, out: &mut Vec<(Option<i128>, Option<i128>)>) -> Cover {
             Cover::Ranges
         }
         Pat::Tuple(_) | Pat::Deref(_) | Pat::Slice { .. } | Pat::Floats(_) => Cover::Other,
-    }
-}
-
-/// The bits of a scalar's width.
-fn bits_mask(s: Scalar) -> u64 {
-    match s.bits() {
-        64 => u64::MAX,
-        n => (1 << n) - 1,
     }
 }

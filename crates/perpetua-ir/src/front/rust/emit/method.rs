@@ -3,7 +3,7 @@
 use super::number::NO_LOGARITHM;
 use super::value::Val;
 use super::{Emitter, Result};
-use crate::front::rust::infer::methods::{Method, Special, ir_scalar};
+use crate::front::rust::infer::methods::{Method, Num, Special, num};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
 use crate::ir::{Inst, Place, Scalar, Value};
@@ -22,7 +22,7 @@ impl Emitter<'_> {
         match (method, &values[..]) {
             (Method::Unary(op), [a]) => one(self.unary(op, *a, line)?),
             (Method::Binary(op), [a, b]) => one(self.binary(op, *a, *b, line)?),
-            (Method::Ternary(TernaryOp::Clamp), [a, b, c]) if self.scalar_of(*a, line)?.is_float() => {
+            (Method::Ternary(TernaryOp::Clamp), [a, b, c]) if self.num_of(*a, line)?.is_float() => {
                 one(self.clamp(*a, *b, *c, line)?)
             }
             (Method::Ternary(op), [a, b, c]) => one(self.ternary(op, *a, *b, *c, line)?),
@@ -47,7 +47,7 @@ impl Emitter<'_> {
     }
 
     /// The root of an integer, bit by bit from the highest.
-    fn isqrt(&mut self, x: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn isqrt(&mut self, x: Value, s: Num, line: u32) -> Result<Value> {
         if s.is_signed_int() {
             let text = "argument of integer square root cannot be negative";
             self.at_least(BinaryOp::Ge, x, s, text, line)?;
@@ -76,7 +76,7 @@ impl Emitter<'_> {
 
     fn special_unary(&mut self, special: Special, a: Value, e: &Expr) -> Result<Val> {
         let line = e.line;
-        let s = self.scalar_of(a, line)?;
+        let s = self.num_of(a, line)?;
         let zero = |this: &mut Self| this.constant(s, 0);
         let value = match special {
             Special::Same => a,
@@ -84,7 +84,7 @@ impl Emitter<'_> {
                 let Ty::Scalar(to) = self.ty(&e.ty) else {
                     return Err(self.error(line, "the result's type is not known", "annotate it"));
                 };
-                let to = ir_scalar(to, self.program.width);
+                let to = num(to, self.program.width);
                 match special {
                     Special::ToFloat => self.cast(to, a, line)?,
                     Special::UnsignedAbs => {
@@ -126,7 +126,7 @@ impl Emitter<'_> {
             }
             Special::NextPowerOfTwo => {
                 // Of what is less than two the shift wraps, and nobody looks.
-                let (one, most) = (self.constant(s, 1), self.constant(s, u64::MAX >> (64 - s.bits())));
+                let (one, most) = (self.constant(s, 1), self.integer(s, s.all_bits()));
                 let less = self.binary(BinaryOp::Sub, a, one, line)?;
                 let zeros = self.unary(UnaryOp::LeadingZeros, less, line)?;
                 let below = self.binary(BinaryOp::Shr, most, zeros, line)?;
@@ -152,7 +152,7 @@ impl Emitter<'_> {
     }
 
     fn special_binary(&mut self, special: Special, a: Value, b: Value, line: u32) -> Result<Val> {
-        let s = self.scalar_of(a, line)?;
+        let s = self.num_of(a, line)?;
         let value = match special {
             Special::WrappingDiv | Special::WrappingRem => self.wrapping_div(special, a, b, s, line)?,
             Special::SaturatingMul => {
@@ -200,7 +200,7 @@ impl Emitter<'_> {
     }
 
     /// `wrapping_div` and `wrapping_rem`: MIN / -1 is MIN and 0; zero still faults.
-    fn wrapping_div(&mut self, special: Special, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn wrapping_div(&mut self, special: Special, a: Value, b: Value, s: Num, line: u32) -> Result<Value> {
         let op = if special == Special::WrappingDiv {
             BinaryOp::Div
         } else {
@@ -210,7 +210,7 @@ impl Emitter<'_> {
             return self.binary(op, a, b, line);
         }
         // By 1 instead of -1, and then what -1 would have given.
-        let minus_one = self.constant(s, u64::MAX);
+        let minus_one = self.integer(s, s.all_bits());
         let one = self.constant(s, 1);
         let negate = self.binary(BinaryOp::Eq, b, minus_one, line)?;
         let divisor = self.ternary(TernaryOp::Select, negate, one, b, line)?;
@@ -223,7 +223,7 @@ impl Emitter<'_> {
     }
 
     /// The product, wrapped, and whether it wrapped.
-    pub(super) fn multiply(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<(Value, Value)> {
+    pub(super) fn multiply(&mut self, a: Value, b: Value, s: Num, line: u32) -> Result<(Value, Value)> {
         let low = self.binary(BinaryOp::Mul, a, b, line)?;
         let high = self.binary(BinaryOp::MulHigh, a, b, line)?;
         let expected = if s.is_signed_int() {
@@ -236,19 +236,18 @@ impl Emitter<'_> {
     }
 
     /// Where a product of these saturates: at MIN if the signs differ.
-    pub(super) fn bound(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+    pub(super) fn bound(&mut self, a: Value, b: Value, s: Num, line: u32) -> Result<Value> {
         if !s.is_signed_int() {
-            return Ok(self.constant(s, u64::MAX));
+            return Ok(self.integer(s, s.greatest()));
         }
-        let max = self.constant(s, (1u64 << (s.bits() - 1)) - 1);
-        let min = self.constant(s, 1u64 << (s.bits() - 1));
+        let (max, min) = (self.integer(s, s.greatest()), self.integer(s, s.least()));
         let zero = self.constant(s, 0);
         let signs = self.binary(BinaryOp::Xor, a, b, line)?;
         let negative = self.binary(BinaryOp::Lt, signs, zero, line)?;
         self.ternary(TernaryOp::Select, negative, min, max, line)
     }
 
-    fn overflowing(&mut self, special: Special, a: Value, b: Value, s: Scalar, line: u32) -> Result<Val> {
+    fn overflowing(&mut self, special: Special, a: Value, b: Value, s: Num, line: u32) -> Result<Val> {
         let add = special == Special::OverflowingAdd;
         let op = if add { BinaryOp::Add } else { BinaryOp::Sub };
         let result = self.binary(op, a, b, line)?;
@@ -273,7 +272,7 @@ impl Emitter<'_> {
     }
 
     /// As core: the remainder, plus the divisor's magnitude where it is negative.
-    fn rem_euclid(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn rem_euclid(&mut self, a: Value, b: Value, s: Num, line: u32) -> Result<Value> {
         let rest = self.binary(BinaryOp::Rem, a, b, line)?;
         if s.is_unsigned_int() {
             return Ok(rest);
@@ -286,7 +285,7 @@ impl Emitter<'_> {
     }
 
     /// As core: the truncated quotient, one away from it where the remainder is negative.
-    fn div_euclid(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn div_euclid(&mut self, a: Value, b: Value, s: Num, line: u32) -> Result<Value> {
         let quotient = self.binary(BinaryOp::Div, a, b, line)?;
         if s.is_unsigned_int() {
             return Ok(quotient);
@@ -312,13 +311,14 @@ impl Emitter<'_> {
     }
 
     /// A constant of any float type.
-    pub(super) fn float_constant(&mut self, s: Scalar, x: f64) -> Value {
+    pub(super) fn float_constant(&mut self, s: impl Into<Num>, x: f64) -> Value {
+        let s = s.into().like();
         let bits = crate::ops::eval::eval_cast(Scalar::F64, s, x.to_bits());
         self.constant(s, bits)
     }
 
     /// `a` to the power of the unsigned `n`, by squaring.
-    fn power(&mut self, a: Value, n: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn power(&mut self, a: Value, n: Value, s: Num, line: u32) -> Result<Value> {
         let one = if s.is_float() {
             self.float_constant(s, 1.0)
         } else {
@@ -374,7 +374,7 @@ impl Emitter<'_> {
     }
 
     /// `powi`: by squaring; of a negative exponent the reciprocal.
-    fn powi(&mut self, a: Value, n: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn powi(&mut self, a: Value, n: Value, s: Num, line: u32) -> Result<Value> {
         let zero = self.constant(Scalar::I32, 0);
         let magnitude = self.unary(UnaryOp::Abs, n, line)?;
         let magnitude = self.bitcast(Scalar::U32, magnitude, line)?;

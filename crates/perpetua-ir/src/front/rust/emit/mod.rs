@@ -2,7 +2,7 @@
 //! references are inlined, so that a place is known wherever a reference is used.
 //!
 //! In the order of the reading: [`value`] says what an expression gives, [`types`] what types become,
-//! [`scalar`] builds operators and folds constants, [`place`] finds memory, [`expr`] goes through expressions, [`operation`],
+//! [`scalar`] builds operators and folds constants ([`wide`] those of integers of two words), [`place`] finds memory, [`expr`] goes through expressions, [`operation`],
 //! [`aggregate`] and [`action`] emit them,
 //! [`branch`], [`matching`], [`looping`] through control flow ([`coverage`] checks arms, [`slice_pattern`] looks at elements),
 //! [`call`] and [`closure`] through calls, [`method`] and [`intrinsic`] through what the language provides, [`grid`] and [`stencil`] through stencils; [`tidy`] ends it.
@@ -32,6 +32,7 @@ mod stencil;
 mod tidy;
 mod types;
 mod value;
+mod wide;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -91,6 +92,8 @@ struct BodyState {
     known: HashMap<Value, u64>,
     /// For values that are one of a few constants: the bits of each.
     few: HashMap<Value, Vec<u64>>,
+    /// The words of integers that were made of two.
+    words: HashMap<Value, [Value; 2]>,
 }
 
 struct Emitter<'p> {

@@ -2,15 +2,15 @@
 
 use super::value::Val;
 use super::{Emitter, Result};
-use crate::front::rust::infer::methods::{Special, ir_scalar};
+use crate::front::rust::infer::methods::{Num, Special, num};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{self, Effect, Inst, Place, PrintPiece, Scalar, Value};
 use crate::ops::{BinaryOp, TernaryOp};
 
 /// How many bits of a float are its fraction.
-fn fraction_bits(s: Scalar) -> u32 {
-    match s {
+fn fraction_bits(s: Num) -> u32 {
+    match s.like() {
         Scalar::F16 => 10,
         Scalar::BF16 => 7,
         Scalar::F32 => 23,
@@ -19,8 +19,8 @@ fn fraction_bits(s: Scalar) -> u32 {
 }
 
 /// The bits of a float's infinity.
-fn infinity(s: Scalar) -> u64 {
-    (u64::MAX >> (65 - s.bits())) >> fraction_bits(s) << fraction_bits(s)
+fn infinity(s: Num) -> u64 {
+    (s.all_bits() as u64 >> 1) >> fraction_bits(s) << fraction_bits(s)
 }
 
 /// What Rust says of an integer that has no logarithm.
@@ -32,7 +32,7 @@ impl Emitter<'_> {
         &mut self,
         op: BinaryOp,
         a: Value,
-        s: Scalar,
+        s: Num,
         text: &str,
         line: u32,
     ) -> Result<()> {
@@ -49,13 +49,13 @@ impl Emitter<'_> {
     }
 
     /// A float's bits without its sign, as an unsigned integer.
-    fn magnitude(&mut self, a: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn magnitude(&mut self, a: Value, s: Num, line: u32) -> Result<Value> {
         let bits = self.bitcast(s.to_unsigned(), a, line)?;
-        let most = self.constant(s.to_unsigned(), u64::MAX >> (65 - s.bits()));
+        let most = self.integer(s.to_unsigned(), s.all_bits() >> 1);
         self.binary(BinaryOp::And, bits, most, line)
     }
 
-    pub(super) fn number_unary(&mut self, special: Special, a: Value, s: Scalar, e: &Expr) -> Result<Val> {
+    pub(super) fn number_unary(&mut self, special: Special, a: Value, s: Num, e: &Expr) -> Result<Val> {
         let line = e.line;
         let value = match special {
             Special::ToLeBytes | Special::ToBeBytes => {
@@ -91,11 +91,11 @@ impl Emitter<'_> {
                 let Ty::Scalar(to) = self.ty(&e.ty) else {
                     return Err(self.error(line, "the result's type is not known", "annotate it"));
                 };
-                let to = ir_scalar(to, self.program.width);
+                let to = num(to, self.program.width);
                 let bits = self.bitcast(to, a, line)?;
                 let last = self.constant(Scalar::U32, u64::from(s.bits() - 1));
                 let sign = self.binary(BinaryOp::Shr, bits, last, line)?;
-                let most = self.constant(to, u64::MAX >> (65 - s.bits()));
+                let most = self.integer(to, s.all_bits() >> 1);
                 let flip = self.binary(BinaryOp::And, sign, most, line)?;
                 self.binary(BinaryOp::Xor, bits, flip, line)?
             }
@@ -115,10 +115,9 @@ impl Emitter<'_> {
             Special::Ilog10 => {
                 self.at_least(BinaryOp::Gt, a, s, NO_LOGARITHM, line)?;
                 let mut digits = self.constant(Scalar::U32, 0);
-                let most = u64::MAX >> (64 - s.bits() + u32::from(s.is_signed_int()));
-                let mut power = 10u64;
-                while power <= most {
-                    let bound = self.constant(s, power);
+                let mut power = 10u128;
+                while power <= s.greatest() {
+                    let bound = self.integer(s, power);
                     let more = self.binary(BinaryOp::Ge, a, bound, line)?;
                     let more = self.cast(Scalar::U32, more, line)?;
                     digits = self.binary(BinaryOp::Add, digits, more, line)?;
@@ -131,7 +130,7 @@ impl Emitter<'_> {
                 let zero = self.constant(s, 0);
                 let value = self.binary(BinaryOp::Sub, zero, a, line)?;
                 // Signed integers wrap at MIN, unsigned ones everywhere but at zero.
-                let least = self.constant(s, 1 << (s.bits() - 1));
+                let least = self.integer(s, s.least());
                 let over = match s.is_signed_int() {
                     true => self.binary(BinaryOp::Eq, a, least, line)?,
                     false => self.binary(BinaryOp::Ne, a, zero, line)?,
@@ -148,7 +147,7 @@ impl Emitter<'_> {
         special: Special,
         a: Value,
         b: Value,
-        s: Scalar,
+        s: Num,
         line: u32,
     ) -> Result<Val> {
         let pair = |value, over| Ok(Val::Tuple(vec![Val::Value(value), Val::Value(over)]));
@@ -207,14 +206,14 @@ impl Emitter<'_> {
                 let added = self.bitcast(s, b, line)?;
                 let sum = self.binary(BinaryOp::Add, a, added, line)?;
                 let carried = self.binary(BinaryOp::Lt, sum, a, line)?;
-                let signed = self.scalar_of(b, line)?;
+                let signed = self.num_of(b, line)?;
                 let zero = self.constant(signed, 0);
                 let negative = self.binary(BinaryOp::Lt, b, zero, line)?;
                 let over = self.binary(BinaryOp::Xor, carried, negative, line)?;
                 if special == Special::OverflowingAddSigned {
                     return pair(sum, over);
                 }
-                let (least, most) = (self.constant(s, 0), self.constant(s, u64::MAX >> (64 - s.bits())));
+                let (least, most) = (self.constant(s, 0), self.integer(s, s.greatest()));
                 let bound = self.ternary(TernaryOp::Select, negative, least, most, line)?;
                 self.ternary(TernaryOp::Select, over, bound, sum, line)?
             }
@@ -224,9 +223,8 @@ impl Emitter<'_> {
             }
             Special::SaturatingPow => {
                 let (value, over) = self.counted_power(a, b, s, line)?;
-                let most = u64::MAX >> (64 - s.bits());
                 let bound = if s.is_signed_int() {
-                    let (most, least) = (self.constant(s, most >> 1), self.constant(s, (most >> 1) + 1));
+                    let (most, least) = (self.integer(s, s.greatest()), self.integer(s, s.least()));
                     let (zero, one) = (self.constant(s, 0), self.constant(Scalar::U32, 1));
                     let negative = self.binary(BinaryOp::Lt, a, zero, line)?;
                     let bit = self.binary(BinaryOp::And, b, one, line)?;
@@ -234,7 +232,7 @@ impl Emitter<'_> {
                     let below = self.binary(BinaryOp::And, negative, odd, line)?;
                     self.ternary(TernaryOp::Select, below, least, most, line)?
                 } else {
-                    self.constant(s, most)
+                    self.integer(s, s.greatest())
                 };
                 self.ternary(TernaryOp::Select, over, bound, value, line)?
             }
@@ -245,7 +243,7 @@ impl Emitter<'_> {
 
     /// As core: half of the sum, or where that might overflow the sum of halves. Those are made by their bits: drivers make half of the sum
     /// of a sum of products with a half.
-    fn midpoint(&mut self, a: Value, b: Value, s: Scalar, line: u32) -> Result<Value> {
+    fn midpoint(&mut self, a: Value, b: Value, s: Num, line: u32) -> Result<Value> {
         let half = self.float_constant(s, 0.5);
         let least = self.constant(s.to_unsigned(), 2 << fraction_bits(s));
         let most = infinity(s);
@@ -277,17 +275,17 @@ impl Emitter<'_> {
     }
 
     /// The power, wrapped, and whether a product on the way to it wrapped.
-    fn counted_power(&mut self, a: Value, n: Value, s: Scalar, line: u32) -> Result<(Value, Value)> {
+    fn counted_power(&mut self, a: Value, n: Value, s: Num, line: u32) -> Result<(Value, Value)> {
         let (one, none) = (self.constant(s, 1), self.constant(Scalar::Bool, 0));
-        let place = |this: &mut Self, name: &str, value: Value, s: Scalar| {
+        let place = |this: &mut Self, name: &str, value: Value, s: Num| {
             let place = Place::local(this.k.local(name, s.into()));
             this.store(&place, value, line).map(|()| place)
         };
         let product = place(self, "product", one, s)?;
         let square = place(self, "square", a, s)?;
-        let left = place(self, "exponent", n, Scalar::U32)?;
-        let over = place(self, "over", none, Scalar::Bool)?;
-        let wide = place(self, "wide", none, Scalar::Bool)?;
+        let left = place(self, "exponent", n, Scalar::U32.into())?;
+        let over = place(self, "over", none, Scalar::Bool.into())?;
+        let wide = place(self, "wide", none, Scalar::Bool.into())?;
         let (start, end) = (self.constant(Scalar::U32, 0), self.constant(Scalar::U32, 32));
         self.counted(start, end, line, |this, _| {
             let (zero, one) = (this.constant(Scalar::U32, 0), this.constant(Scalar::U32, 1));
@@ -325,7 +323,7 @@ impl Emitter<'_> {
         c: Value,
         line: u32,
     ) -> Result<Val> {
-        let s = self.scalar_of(a, line)?;
+        let s = self.num_of(a, line)?;
         let (first, second) = match special {
             Special::CarryingAdd | Special::BorrowingSub => {
                 let c = self.cast(s, c, line)?;

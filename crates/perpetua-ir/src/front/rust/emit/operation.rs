@@ -4,7 +4,7 @@ use perpetua_syntax::{BinaryOp as SyntaxOp, Scalar as SyntaxScalar};
 
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
-use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::methods::{Num, num};
 use crate::front::rust::infer::tree::{Expr, ExprKind};
 use crate::front::rust::infer::ty::{Len, Ty, show};
 use crate::front::rust::infer::{float_bits, table_op};
@@ -13,10 +13,10 @@ use crate::ops::{BinaryOp, UnaryOp};
 
 impl Emitter<'_> {
     /// The scalar of the IR that an expression's type is.
-    fn scalar_type(&self, e: &Expr) -> Result<Scalar> {
+    fn scalar_type(&self, e: &Expr) -> Result<Num> {
         match self.ty(&e.ty) {
-            Ty::Scalar(s) => Ok(ir_scalar(s, self.program.width)),
-            Ty::Enum(en) => Ok(ir_scalar(en.repr, self.program.width)),
+            Ty::Scalar(s) => Ok(num(s, self.program.width)),
+            Ty::Enum(en) => Ok(num(en.repr, self.program.width)),
             other => Err(self.error(
                 e.line,
                 format!("a scalar is needed here, not `{}`", show(&other)),
@@ -49,7 +49,7 @@ impl Emitter<'_> {
             return Err(self.error(line, "the type of a float is not known", "annotate it"));
         };
         match float_bits(*s, digits) {
-            Some(bits) => Ok(self.constant(ir_scalar(*s, self.program.width), bits)),
+            Some(bits) => Ok(self.constant(num(*s, self.program.width), bits)),
             None => Err(self.error(line, format!("`{digits}` is not a `{}`", s.name()), "")),
         }
     }
@@ -59,12 +59,7 @@ impl Emitter<'_> {
         if !s.is_int() {
             return Err(self.error(e.line, format!("an integer literal has type `{s}`"), ""));
         }
-        let bits = s.bits();
-        let max = if s.is_signed_int() {
-            (1u128 << (bits - 1)) - u128::from(!negative)
-        } else {
-            (1u128 << bits) - 1
-        };
+        let max = if negative { s.least() } else { s.greatest() };
         if value > max {
             let sign = if negative { "-" } else { "" };
             return Err(self.error(
@@ -73,9 +68,8 @@ impl Emitter<'_> {
                 "use a wider type",
             ));
         }
-        let value = value as u64;
         let value = if negative { value.wrapping_neg() } else { value };
-        Ok(self.constant(s, value))
+        Ok(self.integer(s, value & s.all_bits()))
     }
 
     pub(super) fn negate(&mut self, operand: &Expr, line: u32) -> Result<Value> {
@@ -138,7 +132,7 @@ impl Emitter<'_> {
 
     /// An operator of the source on two scalars.
     pub(super) fn operator(&mut self, op: SyntaxOp, a: Value, b: Value, line: u32) -> Result<Value> {
-        let s = self.scalar_of(a, line)?;
+        let s = self.num_of(a, line)?;
         let Some(table) = table_op(op) else {
             return Err(self.error(line, format!("`{}` is no operator on values", op.symbol()), ""));
         };
@@ -146,15 +140,23 @@ impl Emitter<'_> {
             let (a, b) = (self.cast(Scalar::U8, a, line)?, self.cast(Scalar::U8, b, line)?);
             return self.binary(table, a, b, line);
         }
-        if !table.row().domain.contains(s) {
+        if !table.row().domain.contains(s.like()) {
             return Err(self.error(
                 line,
                 format!("`{}` does not work on `{s}`", op.symbol()),
                 "convert with `as`",
             ));
         }
-        if matches!(table, BinaryOp::Shl | BinaryOp::Shr) && !self.scalar_of(b, line)?.is_int() {
-            return Err(self.error(line, "a shift amount is not an integer", "convert with `as u32`"));
+        let mut b = b;
+        if matches!(table, BinaryOp::Shl | BinaryOp::Shr) {
+            match self.num_of(b, line)? {
+                amount if !amount.is_int() => {
+                    return Err(self.error(line, "a shift amount is not an integer", "convert with `as u32`"));
+                }
+                Num::Word(_) => {}
+                // Amounts are masked.
+                _ => b = self.cast(Scalar::U32, b, line)?,
+            }
         }
         self.binary(table, a, b, line)
     }
@@ -167,11 +169,11 @@ impl Emitter<'_> {
     }
 
     /// The scalar that `as` gives, if Rust has that cast.
-    fn cast_target(&self, from: &Ty, to: &Ty, line: u32) -> Result<Scalar> {
+    fn cast_target(&self, from: &Ty, to: &Ty, line: u32) -> Result<Num> {
         let remedy = match (from, to) {
             (Ty::Scalar(SyntaxScalar::Bool), Ty::Scalar(s)) if s.is_float() => "cast to an integer first",
             (from, Ty::Scalar(SyntaxScalar::Bool)) if *from != Ty::BOOL => "compare with `!= 0`",
-            (Ty::Scalar(_) | Ty::Enum(_), Ty::Scalar(s)) => return Ok(ir_scalar(*s, self.program.width)),
+            (Ty::Scalar(_) | Ty::Enum(_), Ty::Scalar(s)) => return Ok(num(*s, self.program.width)),
             _ => "`as` converts between numbers",
         };
         Err(self.error(
@@ -197,7 +199,7 @@ impl Emitter<'_> {
     }
 
     /// The scalars between which a conversion is, if Rust has it.
-    fn conversion(&self, from: &Ty, to: &Ty, lossless: bool, line: u32) -> Result<(Scalar, Scalar)> {
+    fn conversion(&self, from: &Ty, to: &Ty, lossless: bool, line: u32) -> Result<(Num, Num)> {
         let refuse = |cause: &str, remedy: String| -> LowerError {
             let cause = format!("`{}` is not converted to `{}`{cause}", show(from), show(to));
             self.error(line, cause, remedy)
@@ -206,10 +208,9 @@ impl Emitter<'_> {
             (Ty::Scalar(f), Ty::Scalar(t)) if lossless && !is_lossless(*f, *t) => {
                 Err(refuse(" without loss", format!("use `as {}`", t.name())))
             }
-            (Ty::Scalar(f), Ty::Scalar(t)) => Ok((
-                ir_scalar(*f, self.program.width),
-                ir_scalar(*t, self.program.width),
-            )),
+            (Ty::Scalar(f), Ty::Scalar(t)) => {
+                Ok((num(*f, self.program.width), num(*t, self.program.width)))
+            }
             (_, Ty::Var(_)) => Err(refuse("", "annotate the type that it becomes".into())),
             _ => Err(refuse("", "convert it field by field".into())),
         }
@@ -225,7 +226,7 @@ impl Emitter<'_> {
 /// Whether Rust has `From` between the two.
 fn is_lossless(from: SyntaxScalar, to: SyntaxScalar) -> bool {
     use SyntaxScalar::{Bf16, Bool, F16, F32, F64, I8, I16, Isize, U8, U16, Usize};
-    let (f, t) = (ir_scalar(from, 64), ir_scalar(to, 64));
+    let (f, t) = (num(from, 64), num(to, 64));
     match (from, to) {
         _ if from == to => true,
         (Bool, _) => !matches!(to, F16 | Bf16),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::value::{Binding, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::describe::ConstValue;
-use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::methods::num;
 use crate::front::rust::infer::tree::{Expr, ExprKind, GridMethod, LocalId};
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Base, ConstTable, Op, Place, Step, Type, Value};
@@ -159,8 +159,8 @@ impl Emitter<'_> {
         let scalars: Option<Vec<_>> = elements
             .iter()
             .map(|e| match e {
-                ConstValue::Scalar(s, bits) => Some((ir_scalar(*s, width), *bits)),
-                ConstValue::Enum(e, value) => Some((ir_scalar(e.repr, width), *value as u64)),
+                ConstValue::Scalar(s, bits) => Some((num(*s, width).word()?, *bits)),
+                ConstValue::Enum(e, value) => Some((num(e.repr, width).word()?, *value as u64)),
                 _ => None,
             })
             .collect();
@@ -214,8 +214,9 @@ impl Emitter<'_> {
     pub(super) fn constant_value(&mut self, value: &ConstValue, line: u32) -> Result<Value> {
         let width = self.program.width;
         match value {
-            ConstValue::Scalar(s, bits) => Ok(self.constant(ir_scalar(*s, width), *bits)),
-            ConstValue::Enum(e, value) => Ok(self.constant(ir_scalar(e.repr, width), *value as u64)),
+            ConstValue::Scalar(s, bits) => Ok(self.constant(num(*s, width), *bits)),
+            ConstValue::Wide(s, bits) => Ok(self.integer(num(*s, width), *bits)),
+            ConstValue::Enum(e, value) => Ok(self.constant(num(e.repr, width), *value as u64)),
             ConstValue::Array(_, parts)
             | ConstValue::Tuple(parts)
             | ConstValue::Struct(_, parts)
@@ -395,6 +396,7 @@ fn holds_array(ty: &Ty) -> bool {
 fn is_zero(value: &ConstValue) -> bool {
     match value {
         ConstValue::Scalar(_, bits) => *bits == 0,
+        ConstValue::Wide(_, bits) => *bits == 0,
         ConstValue::Enum(_, value) => *value == 0,
         ConstValue::Array(_, parts)
         | ConstValue::Tuple(parts)

@@ -2,7 +2,7 @@
 
 use super::value::Val;
 use super::{Emitter, Result};
-use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::methods::{Num, num_of};
 use crate::front::rust::infer::ty::{Ty, show};
 use crate::ir::{Op, Scalar, Type, Value};
 use crate::ops::{self, BinaryOp, Exactness, TernaryOp, UnaryOp};
@@ -11,8 +11,12 @@ use crate::ops::{self, BinaryOp, Exactness, TernaryOp, UnaryOp};
 const FEW: usize = 8;
 
 impl Emitter<'_> {
-    /// A constant.
-    pub(super) fn constant(&mut self, s: Scalar, bits: u64) -> Value {
+    /// A constant: a scalar's bits, or an integer's of two words as far as they lie in the lower one.
+    pub(super) fn constant(&mut self, s: impl Into<Num>, bits: u64) -> Value {
+        let s = match s.into() {
+            Num::Word(s) => s,
+            wide => return self.integer(wide, bits.into()),
+        };
         let bits = match s.bits() {
             64 => bits,
             n => bits & ((1 << n) - 1),
@@ -37,22 +41,23 @@ impl Emitter<'_> {
         self.known(v) == Some(u64::from(b))
     }
 
-    /// The scalar type of a value.
-    pub(super) fn scalar_of(&self, v: Value, line: u32) -> Result<Scalar> {
-        match self.typed(line, self.k.type_of(v))? {
-            Type::Scalar(s) => Ok(*s),
-            other => Err(self.error(line, format!("a scalar is needed here, not `{other}`"), "")),
-        }
+    /// The number that a value is.
+    pub(super) fn num_of(&self, v: Value, line: u32) -> Result<Num> {
+        let ty = self.typed(line, self.k.type_of(v))?;
+        num_of(ty).ok_or_else(|| self.error(line, format!("a scalar is needed here, not `{ty}`"), ""))
     }
 
     /// `usize` in this lowering.
     pub(super) fn usize_scalar(&self) -> Scalar {
-        ir_scalar(perpetua_syntax::Scalar::Usize, self.program.width)
+        if self.program.width == 32 { Scalar::U32 } else { Scalar::U64 }
     }
 
     /// An operator of one operand.
     pub(super) fn unary(&mut self, op: UnaryOp, a: Value, line: u32) -> Result<Value> {
-        let s = self.scalar_of(a, line)?;
+        let s = match self.num_of(a, line)? {
+            Num::Word(s) => s,
+            wide => return self.wide_unary(op, wide, a, line),
+        };
         if let Some(bits) = self.known(a)
             && op.row().exactness == Exactness::Exact
             && op.row().domain.contains(s)
@@ -66,7 +71,10 @@ impl Emitter<'_> {
 
     /// An operator of two operands.
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value, line: u32) -> Result<Value> {
-        let s = self.scalar_of(a, line)?;
+        let s = match self.num_of(a, line)? {
+            Num::Word(s) => s,
+            wide => return self.wide_binary(op, wide, a, b, line),
+        };
         if let (Some(x), Some(y)) = (self.known(a), self.known(b))
             && op.row().exactness == Exactness::Exact
             && op.row().domain.contains(s)
@@ -106,13 +114,17 @@ impl Emitter<'_> {
                 Some(_) => return Ok(b),
                 None => {}
             }
-            if self.scalar_of(b, line).is_ok_and(|s| s == Scalar::Bool) {
+            if self.num_of(b, line).is_ok_and(|s| s == Scalar::Bool) {
                 match (self.known(b), self.known(c)) {
                     (Some(1), Some(0)) => return Ok(a),
                     (Some(0), Some(1)) => return self.not(a, line),
                     _ => {}
                 }
             }
+        }
+        if op == TernaryOp::Clamp && self.num_of(a, line)?.word().is_none() {
+            let above = self.binary(BinaryOp::Max, a, b, line)?;
+            return self.binary(BinaryOp::Min, above, c, line);
         }
         let done = self.k.ternary(op, a, b, c);
         let done = self.typed(line, done)?;
@@ -137,12 +149,15 @@ impl Emitter<'_> {
         self.unary(UnaryOp::Not, a, line)
     }
 
-    /// Rust's `as` between scalars of the IR.
-    pub(super) fn cast(&mut self, to: Scalar, a: Value, line: u32) -> Result<Value> {
-        let from = self.scalar_of(a, line)?;
+    /// Rust's `as` between numbers.
+    pub(super) fn cast(&mut self, to: impl Into<Num>, a: Value, line: u32) -> Result<Value> {
+        let (from, to) = (self.num_of(a, line)?, to.into());
         if from == to {
             return Ok(a);
         }
+        let (Num::Word(from), Num::Word(to)) = (from, to) else {
+            return self.wide_cast(from, to, a, line);
+        };
         if let Some(bits) = self.known(a)
             && to != Scalar::Bool
             && !(from == Scalar::Bool && to.is_float())
@@ -154,10 +169,14 @@ impl Emitter<'_> {
     }
 
     /// The same bits as another type of the same width.
-    pub(super) fn bitcast(&mut self, to: Scalar, a: Value, line: u32) -> Result<Value> {
-        if self.scalar_of(a, line)? == to {
+    pub(super) fn bitcast(&mut self, to: impl Into<Num>, a: Value, line: u32) -> Result<Value> {
+        let (from, to) = (self.num_of(a, line)?, to.into());
+        if from == to {
             return Ok(a);
         }
+        let Num::Word(to) = to else {
+            return self.wide_cast(from, to, a, line);
+        };
         if let Some(bits) = self.known(a) {
             return Ok(self.constant(to, bits));
         }

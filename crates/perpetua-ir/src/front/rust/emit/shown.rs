@@ -99,6 +99,13 @@ impl Emitter<'_> {
             };
             if let Ty::Scalar(scalar) = ty {
                 self.check_format(scalar, format, line)?;
+                if let SyntaxScalar::I128 | SyntaxScalar::U128 = scalar {
+                    return Err(self.error(
+                        line,
+                        format!("a `{}` is printed", scalar.name()),
+                        "print its words: `(x >> 64) as u64` and `x as u64`",
+                    ));
+                }
                 // A fault has room for so many.
                 if matches!(message, Message::Panic) && written.values.len() >= MESSAGE_VALUES {
                     written.text("…");
@@ -178,7 +185,7 @@ impl Emitter<'_> {
         self.at(line);
         let default = cases.pop().map(|(_, block)| block).unwrap_or_default();
         let selector = alternatives.selector;
-        let is_bool = self.scalar_of(selector, line)? == Scalar::Bool;
+        let is_bool = self.num_of(selector, line)? == Scalar::Bool;
         let inst = match cases.len() {
             0 => Inst::Labeled(default),
             1 if is_bool => {

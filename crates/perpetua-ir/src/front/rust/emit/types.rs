@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use perpetua_syntax::Scalar;
 
 use crate::front::rust::describe::{StructDesc, TypeDesc, TypeKey, VariantDesc};
-use crate::front::rust::infer::methods::ir_scalar;
+use crate::front::rust::infer::methods::{WIDE_NAMES, num};
 use crate::front::rust::infer::ty::{Len, Ty, show};
 use crate::ir::{StructType, Type};
 
@@ -26,9 +26,9 @@ impl Types {
     /// The IR's type.
     pub(super) fn convert(&mut self, ty: &Ty, width: u32) -> Result<Type, Refusal> {
         match ty {
-            Ty::Scalar(s) => Ok(ir_scalar(*s, width).into()),
-            Ty::Enum(e) => Ok(ir_scalar(e.repr, width).into()),
-            Ty::Tag(of) => Ok(ir_scalar(tag_scalar(of), width).into()),
+            Ty::Scalar(s) => Ok(num(*s, width).into()),
+            Ty::Enum(e) => Ok(num(e.repr, width).into()),
+            Ty::Tag(of) => Ok(num(tag_scalar(of), width).into()),
             Ty::Array(element, Len::Known(len)) => {
                 let element = self.convert(element, width)?;
                 let bytes = u64::from(element.size()).saturating_mul(*len);
@@ -98,7 +98,7 @@ impl Types {
         }
         let mut name = identifier(&desc.name);
         let mut n = 1;
-        while !self.names.insert(name.clone()) {
+        while WIDE_NAMES.contains(&&*name) || !self.names.insert(name.clone()) {
             n += 1;
             name = format!("{}_{n}", identifier(&desc.name));
         }

@@ -441,7 +441,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, Domain, &str)] = &[
 
 /// Whether the language has this function of a scalar type.
 fn has_function(scalar: Scalar, name: &str) -> bool {
-    let ir = methods::ir_scalar(scalar, 64);
+    let ir = methods::num(scalar, 64).like();
     let known = FUNCTIONS
         .iter()
         .any(|(known, _, domain, _)| *known == name && domain.contains(ir));

@@ -67,7 +67,7 @@ impl Checker<'_> {
         args: &[syntax::Expr],
         line: u32,
     ) -> Result<Expr> {
-        let ir = methods::ir_scalar(scalar, 64);
+        let ir = methods::num(scalar, 64);
         let w = Writer(line);
         let (own, other) = (w.local(RECEIVER), w.local(ARGUMENT));
         let binary = |op| w.binary(op, w.local(RECEIVER), w.local(ARGUMENT));

@@ -6,11 +6,13 @@ use std::rc::Rc;
 use half::{bf16, f16};
 use perpetua_syntax::{BinaryOp as SyntaxOp, Scalar};
 
-use super::methods::{Method, Special, ir_scalar};
+use super::methods::{Method, Num, Special, num};
 use super::tree::{Block, Expr, ExprKind};
 use super::ty::{Len, Ty, Unifier};
 use crate::front::rust::describe::{ConstValue, TypeDesc};
-use crate::ops::{self, BinaryOp, UnaryOp};
+use crate::ir::{self, FaultKind};
+use crate::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
+use crate::ops::{BinaryOp, UnaryOp};
 
 /// Why an expression is not a constant.
 #[derive(Clone, Debug)]
@@ -36,7 +38,7 @@ pub(crate) fn as_integer(s: Scalar, bits: u64) -> Option<i128> {
         Scalar::I16 => i128::from(bits as i16),
         Scalar::I32 => i128::from(bits as i32),
         Scalar::I64 | Scalar::Isize => i128::from(bits as i64),
-        Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64 => return None,
+        Scalar::I128 | Scalar::U128 | Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64 => return None,
     })
 }
 
@@ -74,6 +76,83 @@ pub(crate) fn table_op(op: SyntaxOp) -> Option<BinaryOp> {
     })
 }
 
+/// An operator of two operands on a number's bits.
+fn binary(op: BinaryOp, n: Num, a: u128, b: u128) -> std::result::Result<u128, FaultKind> {
+    let Num::Word(s) = n else {
+        return wide_binary(op, n.is_signed_int(), a, b);
+    };
+    eval_binary(op, s, a as u64, b as u64).map(u128::from)
+}
+
+fn wide_binary(op: BinaryOp, signed: bool, a: u128, b: u128) -> std::result::Result<u128, FaultKind> {
+    let (x, y) = (a as i128, b as i128);
+    let less = |a: u128, b: u128| if signed { (a as i128) < b as i128 } else { a < b };
+    let divided = match (op, signed) {
+        (BinaryOp::Div, true) => x.checked_div(y).map(|value| value as u128),
+        (BinaryOp::Rem, true) => x.checked_rem(y).map(|value| value as u128),
+        (BinaryOp::Div, false) => a.checked_div(b),
+        (BinaryOp::Rem, false) => a.checked_rem(b),
+        _ => Some(0),
+    };
+    Ok(match op {
+        BinaryOp::Add => a.wrapping_add(b),
+        BinaryOp::Sub => a.wrapping_sub(b),
+        BinaryOp::Mul => a.wrapping_mul(b),
+        BinaryOp::Div | BinaryOp::Rem => match divided {
+            Some(value) => value,
+            None if b == 0 => return Err(FaultKind::DivisionByZero),
+            None => return Err(FaultKind::DivisionOverflow),
+        },
+        BinaryOp::And => a & b,
+        BinaryOp::Or => a | b,
+        BinaryOp::Xor => a ^ b,
+        BinaryOp::Shl => a.wrapping_shl(b as u32),
+        BinaryOp::Shr if signed => x.wrapping_shr(b as u32) as u128,
+        BinaryOp::Shr => a.wrapping_shr(b as u32),
+        BinaryOp::Eq => u128::from(a == b),
+        BinaryOp::Ne => u128::from(a != b),
+        BinaryOp::Lt => u128::from(less(a, b)),
+        BinaryOp::Gt => u128::from(less(b, a)),
+        BinaryOp::Le => u128::from(!less(b, a)),
+        BinaryOp::Ge => u128::from(!less(a, b)),
+        BinaryOp::Min if less(a, b) => a,
+        BinaryOp::Max if less(a, b) => b,
+        BinaryOp::Max => a,
+        _ => b,
+    })
+}
+
+/// An operator of one operand on a number's bits; `None` where it is not computed.
+fn unary(op: UnaryOp, n: Num, a: u128) -> Option<u128> {
+    match (n, op) {
+        (Num::Word(s), _) => Some(eval_unary(op, s, a as u64).into()),
+        (_, UnaryOp::Neg) => Some(a.wrapping_neg()),
+        (_, UnaryOp::Not) => Some(!a),
+        _ => None,
+    }
+}
+
+/// Rust's `as` between numbers.
+fn cast(from: Num, to: Num, bits: u128) -> u128 {
+    // What is an integer of two words on the way to what is none, or the other way.
+    let signed = ((bits << (128 - from.bits())) as i128) >> (128 - from.bits());
+    match (from, to) {
+        (Num::Word(from), Num::Word(to)) => eval_cast(from, to, bits as u64).into(),
+        (_, Num::Word(ir::Scalar::F32)) if from.is_signed_int() => (signed as f32).to_bits().into(),
+        (_, Num::Word(ir::Scalar::F32)) => (bits as f32).to_bits().into(),
+        (_, Num::Word(to)) if to.is_float() => {
+            let wide = if from.is_signed_int() { signed as f64 } else { bits as f64 };
+            eval_cast(ir::Scalar::F64, to, wide.to_bits()).into()
+        }
+        (Num::Word(from), _) if from.is_float() => {
+            let wide = f64::from_bits(eval_cast(from, ir::Scalar::F64, bits as u64));
+            if to.is_signed_int() { wide as i128 as u128 } else { wide as u128 }
+        }
+        _ if from.is_signed_int() => signed as u128 & to.all_bits(),
+        _ => bits & to.all_bits(),
+    }
+}
+
 struct Evaluator<'a> {
     types: &'a Unifier,
     width: u32,
@@ -98,10 +177,11 @@ impl Evaluator<'_> {
     }
 
     /// A scalar with its bits as the IR has them.
-    fn scalar(&self, expr: &Expr) -> Result<(Scalar, u64)> {
+    fn scalar(&self, expr: &Expr) -> Result<(Scalar, u128)> {
         match self.expr(expr)? {
-            ConstValue::Scalar(s, bits) => Ok((s, self.cut(s, bits))),
-            ConstValue::Enum(e, value) => Ok((e.repr, self.cut(e.repr, value as u64))),
+            ConstValue::Scalar(s, bits) => Ok((s, self.cut(s, bits.into()))),
+            ConstValue::Wide(s, bits) => Ok((s, bits)),
+            ConstValue::Enum(e, value) => Ok((e.repr, self.cut(e.repr, value as u128))),
             other => self.fail(
                 expr.line,
                 format!("a constant of type `{}` is not a number", other.type_desc()),
@@ -110,25 +190,26 @@ impl Evaluator<'_> {
     }
 
     /// Bits cut to the type's width, as the IR has them.
-    fn cut(&self, s: Scalar, bits: u64) -> u64 {
-        match ir_scalar(s, self.width).bits() {
-            64 => bits,
-            n => bits & ((1 << n) - 1),
-        }
+    fn cut(&self, s: Scalar, bits: u128) -> u128 {
+        bits & self.num(s).all_bits()
+    }
+
+    fn num(&self, s: Scalar) -> Num {
+        num(s, self.width)
     }
 
     /// A value from bits as the IR has them.
-    fn value(&self, s: Scalar, bits: u64) -> ConstValue {
+    fn value(&self, s: Scalar, bits: u128) -> ConstValue {
         let bits = match (s, self.width) {
-            (Scalar::Isize, 32) => i64::from(bits as u32 as i32) as u64,
+            (Scalar::Isize, 32) => bits as u32 as i32 as u128,
             _ => bits,
         };
-        ConstValue::Scalar(s, bits)
+        ConstValue::of_bits(s, bits)
     }
 
     fn binary(&self, op: BinaryOp, a: &Expr, b: &Expr, result: Scalar) -> Result<ConstValue> {
         let ((s, a), (_, b)) = (self.scalar(a)?, (self.scalar(b)?));
-        match ops::eval::eval_binary(op, ir_scalar(s, self.width), a, b) {
+        match binary(op, self.num(s), a, b) {
             Ok(bits) => Ok(self.value(result, bits)),
             Err(fault) => self.fail(0, format!("the constant has a fault: {}", fault.name())),
         }
@@ -161,7 +242,7 @@ impl Evaluator<'_> {
         match &expr.kind {
             ExprKind::Int(value) => {
                 let s = self.scalar_type(expr)?;
-                Ok(self.value(s, self.cut(s, *value as u64)))
+                Ok(self.value(s, self.cut(s, *value)))
             }
             ExprKind::Float(digits) => {
                 let s = self.scalar_type(expr)?;
@@ -182,8 +263,10 @@ impl Evaluator<'_> {
                     _ => UnaryOp::Not,
                 };
                 let (s, bits) = self.scalar(operand)?;
-                let bits = ops::eval::eval_unary(op, ir_scalar(s, self.width), bits);
-                Ok(self.value(s, bits))
+                match unary(op, self.num(s), bits) {
+                    Some(bits) => Ok(self.value(s, bits)),
+                    None => self.fail(line, "not a constant"),
+                }
             }
             ExprKind::Binary(op, a, b) => match table_op(*op) {
                 Some(op) => {
@@ -198,14 +281,13 @@ impl Evaluator<'_> {
                 if (a != 0) == *and {
                     self.expr(b)
                 } else {
-                    Ok(ConstValue::Scalar(Scalar::Bool, a))
+                    Ok(self.value(Scalar::Bool, a))
                 }
             }
             ExprKind::Cast(value) | ExprKind::Convert(value, _) => {
                 let to = self.scalar_type(expr)?;
                 let (from, bits) = self.scalar(value)?;
-                let bits = ops::eval::eval_cast(ir_scalar(from, self.width), ir_scalar(to, self.width), bits);
-                Ok(self.value(to, bits))
+                Ok(self.value(to, cast(self.num(from), self.num(to), bits)))
             }
             ExprKind::Condition(_, value) => self.expr(value),
             ExprKind::If(cond, then, otherwise) => {
@@ -305,28 +387,35 @@ impl Evaluator<'_> {
         match (method, args) {
             (Method::Unary(op), [a]) => {
                 let (s, a) = self.scalar(a)?;
-                let bits = ops::eval::eval_unary(op, ir_scalar(s, self.width), a);
-                Ok(self.value(self.scalar_type(expr)?, bits))
+                match unary(op, self.num(s), a) {
+                    Some(bits) => Ok(self.value(self.scalar_type(expr)?, bits)),
+                    None => self.fail(line, "this method is not computed in a constant"),
+                }
             }
             (Method::Binary(op), [a, b]) => self
                 .binary(op, a, b, self.scalar_type(expr)?)
                 .map_err(|e| ConstError { line, ..e }),
             (Method::Ternary(op), [a, b, c]) => {
                 let ((s, a), (_, b), (_, c)) = (self.scalar(a)?, self.scalar(b)?, self.scalar(c)?);
-                let bits = ops::eval::eval_ternary(op, ir_scalar(s, self.width), a, b, c);
-                Ok(self.value(s, bits))
+                match self.num(s) {
+                    Num::Word(ir) => {
+                        let bits = eval_ternary(op, ir, a as u64, b as u64, c as u64);
+                        Ok(self.value(s, bits.into()))
+                    }
+                    _ => self.fail(line, "this method is not computed in a constant"),
+                }
             }
             (Method::Special(Special::Pow), [a, n]) => {
                 let ((s, a), (_, n)) = (self.scalar(a)?, self.scalar(n)?);
-                let ir = ir_scalar(s, self.width);
+                let kind = self.num(s);
                 let mut bits = self.cut(s, 1);
                 // By squaring, as the exponent may be large.
                 let (mut base, mut n) = (a, n);
                 while n > 0 {
                     if n & 1 == 1 {
-                        bits = ops::eval::eval_binary(BinaryOp::Mul, ir, bits, base).unwrap_or_default();
+                        bits = binary(BinaryOp::Mul, kind, bits, base).unwrap_or_default();
                     }
-                    base = ops::eval::eval_binary(BinaryOp::Mul, ir, base, base).unwrap_or_default();
+                    base = binary(BinaryOp::Mul, kind, base, base).unwrap_or_default();
                     n >>= 1;
                 }
                 Ok(self.value(s, bits))

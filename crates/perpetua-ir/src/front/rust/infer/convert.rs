@@ -49,7 +49,7 @@ impl Checker<'_> {
     pub(super) fn of_bytes(&mut self, scalar: Scalar, reversed: bool, bytes: Expr, line: u32) -> Expr {
         let unsigned = methods::unsigned(scalar);
         let ty = Ty::Scalar(unsigned);
-        let count = methods::ir_scalar(scalar, 64).size();
+        let count = methods::num(scalar, 64).size();
         let mut before = Vec::new();
         let bytes = self.eager(bytes, &mut before, line);
         let mut sum: Option<Expr> = None;

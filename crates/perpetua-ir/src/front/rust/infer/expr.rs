@@ -235,8 +235,8 @@ impl Checker<'_> {
             Generic::Value(value) => match &ty {
                 Ty::Scalar(Scalar::Bool) => ExprKind::Bool(value != 0),
                 Ty::Scalar(s) => {
-                    let bits = (value as u64) & mask(*s);
-                    ExprKind::Constant(Rc::from("const"), Rc::new(ConstValue::Scalar(*s, bits)))
+                    let value = ConstValue::of_bits(*s, value as u128 & mask(*s));
+                    ExprKind::Constant(Rc::from("const"), Rc::new(value))
                 }
                 _ => ExprKind::Int(value as u128),
             },
@@ -446,12 +446,6 @@ impl Checker<'_> {
 }
 
 /// The bits that a constant of this type has.
-pub(crate) fn mask(s: Scalar) -> u64 {
-    match s {
-        Scalar::Bool => 1,
-        Scalar::I8 | Scalar::U8 => 0xff,
-        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 0xffff,
-        Scalar::I32 | Scalar::U32 | Scalar::F32 => 0xffff_ffff,
-        Scalar::I64 | Scalar::U64 | Scalar::F64 | Scalar::Isize | Scalar::Usize => u64::MAX,
-    }
+pub(crate) fn mask(s: Scalar) -> u128 {
+    super::methods::num(s, 64).all_bits()
 }

@@ -9,7 +9,7 @@ use super::method_rows::{Arg, OTHERS, Res};
 pub(crate) use super::method_rows::{Method, Special, Written};
 use super::ty::{ClosureTy, Len, Ty, ordering};
 use super::widths::signed;
-pub(crate) use super::widths::{ir_scalar, unsigned};
+pub(crate) use super::widths::{Num, WIDE_NAMES, num, num_of, unsigned};
 use crate::ops::{BinaryOp, Domain, Result as OpResult, Second, TernaryOp, UnaryOp};
 
 /// A method's signature for one receiver type.
@@ -73,7 +73,7 @@ pub(crate) fn bytes(s: Scalar) -> Ty {
     // `usize` has eight bytes on hosts; where it has four, nothing of it has a layout.
     Ty::Array(
         Ty::Scalar(Scalar::U8).into(),
-        Len::Known(ir_scalar(s, 64).size().into()),
+        Len::Known(num(s, 64).size().into()),
     )
 }
 
@@ -94,7 +94,7 @@ fn domain_text(domain: Domain) -> &'static str {
 
 /// The method `name` of the scalar `s`.
 pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
-    let ir = ir_scalar(s, 64);
+    let ir = num(s, 64).like();
     let same = Ty::Scalar(s);
     if let Some((name, domain, args, result, method)) = OTHERS.iter().find(|row| row.0 == name) {
         let unsigned_only = matches!(

@@ -84,6 +84,14 @@ impl Checker<'_> {
         }
     }
 
+    fn beyond_patterns(&self, line: u32) -> LowerError {
+        self.error(
+            line,
+            "an integer of a pattern that is greater than `i128::MAX`",
+            "compare with `==` or `>=` in a guard",
+        )
+    }
+
     pub(super) fn pattern_const(&mut self, value: &PatternConst, ty: &Ty, line: u32) -> Result<i128> {
         let (found, text) = match value {
             PatternConst::Bool(b) => {
@@ -100,8 +108,11 @@ impl Checker<'_> {
                     None => self.int_var(),
                 };
                 self.unify(line, ty, &literal)?;
-                let value = i128::try_from(*value).unwrap_or(i128::MAX);
-                return Ok(if *negative { -value } else { value });
+                let value = match negative {
+                    true => 0i128.checked_sub_unsigned(*value),
+                    false => i128::try_from(*value).ok(),
+                };
+                return value.ok_or_else(|| self.beyond_patterns(line));
             }
             PatternConst::Float { text, suffix } => {
                 self.float_met(*suffix, ty, line)?;
@@ -117,6 +128,11 @@ impl Checker<'_> {
         self.unify(line, ty, &Ty::from_desc(&found.type_desc()))?;
         let integer = match &found {
             ConstValue::Scalar(s, bits) => as_integer(*s, *bits),
+            ConstValue::Wide(Scalar::I128, bits) => Some(*bits as i128),
+            ConstValue::Wide(_, bits) => match i128::try_from(*bits) {
+                Ok(value) => Some(value),
+                Err(_) => return Err(self.beyond_patterns(line)),
+            },
             ConstValue::Enum(_, value) => Some(*value),
             _ => None,
         };

@@ -69,10 +69,12 @@ pub(crate) fn lookup(s: Scalar, name: &str, width: u32) -> Option<ConstValue> {
         Scalar::I16 => int!(name, i16),
         Scalar::I32 => int!(name, i32),
         Scalar::I64 => int!(name, i64),
+        Scalar::I128 => int!(name, i128),
         Scalar::U8 => int!(name, u8),
         Scalar::U16 => int!(name, u16),
         Scalar::U32 => int!(name, u32),
         Scalar::U64 => int!(name, u64),
+        Scalar::U128 => int!(name, u128),
         Scalar::Usize | Scalar::Isize => {
             let value = match (s, width) {
                 (Scalar::Usize, 32) => int!(name, u32),

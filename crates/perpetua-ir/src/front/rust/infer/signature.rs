@@ -387,6 +387,7 @@ pub(crate) fn const_generic(value: &ConstValue, ty: Scalar) -> Option<Generic> {
         ConstValue::Scalar(s, bits) if *s == ty => {
             Some(Generic::Value(super::consteval::as_integer(*s, *bits)?))
         }
+        ConstValue::Wide(s, bits) if *s == ty => Some(Generic::Value(*bits as i128)),
         _ => None,
     }
 }

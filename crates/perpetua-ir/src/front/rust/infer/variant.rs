@@ -231,6 +231,13 @@ pub(super) fn constant_pat(value: &ConstValue) -> Option<Pat> {
             let integer = super::consteval::as_integer(*s, *bits)?;
             Pat::Range(Some(integer), Some(integer))
         }
+        ConstValue::Wide(s, bits) => {
+            let integer = match s {
+                Scalar::I128 => *bits as i128,
+                _ => i128::try_from(*bits).ok()?,
+            };
+            Pat::Range(Some(integer), Some(integer))
+        }
         ConstValue::Enum(_, number) => Pat::Range(Some(*number), Some(*number)),
         // Where it is of another variant, all parts are zero.
         ConstValue::Struct(_, values)
