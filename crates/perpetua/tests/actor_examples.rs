@@ -190,6 +190,7 @@ fn bank() {
         check_with(backend, &program, &arguments, &all);
     };
     check("cpu", 10_000, 4);
+    check("cpu", 100, 0);
     check("batches", 300, 2);
     if cfg!(target_arch = "x86_64") {
         check("interpreter", 300, 2);
