@@ -473,9 +473,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the same at random:");
     hops(33_792, 132, 8448, (5_000, 0))?;
     hops(33_792, 132, 16_896, (2_000, 0))?;
+    hops(135_168, 528, 16_896, (2_000, 0))?;
+    hops(135_168, 528, 67_584, (1_000, 0))?;
     println!("a million actors: round the ring, and at random:");
     hops(1_000_000, 132, 1000, (999, 1))?;
     hops(1_000_000, 132, 1000, (20_000, 0))?;
+    hops(1_000_000, 528, 65_536, (2_000, 0))?;
     println!("ask and answer, with a loop in the handler:");
     round_trips(&device, &accumulate_in_a_loop::handler(), 1, 1)?;
     Ok(())

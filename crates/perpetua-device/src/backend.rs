@@ -293,6 +293,12 @@ pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     /// The largest block that this kernel can be launched with (registers may make it smaller than the device's).
     fn max_threads_per_block(&self) -> u32;
 
+    /// Blocks of so many lanes and so much dynamic shared memory that a multiprocessor has room for at the same time, where the device tells.
+    fn blocks_per_multiprocessor(&self, lanes: u32, shared_bytes: u32) -> Result<Option<u32>> {
+        let _ = (lanes, shared_bytes);
+        Ok(None)
+    }
+
     /// Submits a launch to `stream`. A grid with no blocks is legal and does nothing.
     ///
     /// # Safety

@@ -32,6 +32,15 @@ impl Kernel {
         self.function.max_threads_per_block()
     }
 
+    /// Blocks of so many lanes and so much dynamic shared memory, in bytes, that a multiprocessor has room for at the same time; `None` where the device does
+    /// not tell (it does on CUDA).
+    ///
+    /// # Errors
+    /// What the driver says to the question.
+    pub fn blocks_per_multiprocessor(&self, lanes: u32, shared_bytes: u32) -> Result<Option<u32>> {
+        self.function.blocks_per_multiprocessor(lanes, shared_bytes)
+    }
+
     /// The form that it was compiled from, for messages.
     pub fn form(&self) -> &'static str {
         self.form

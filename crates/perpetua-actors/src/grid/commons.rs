@@ -250,8 +250,9 @@ impl Commons {
             .collect()
     }
 
-    /// Takes so many homes, for actors with numbers below `end`; gives the first one's number, and their part of the device.
-    pub(super) fn take(&self, homes: u32, end: u32) -> Result<(u32, Part)> {
+    /// Takes so many homes, of which `fit` have room on a multiprocessor, for actors with numbers below `end`; gives the first one's number, and their part of
+    /// the device.
+    pub(super) fn take(&self, homes: u32, fit: u32, end: u32) -> Result<(u32, Part)> {
         let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
         let free = taken.chunk_by(|a, b| a == b);
         let rows = free.scan(0, |at, row| {
@@ -262,9 +263,9 @@ impl Commons {
         let fits = rows.iter().find(|(_, free)| *free >= homes as usize);
         let part = match fits {
             Some((first, _)) if end <= self.shape.actors => {
-                self.place.take(homes)?.map(|part| (*first, part))
+                self.place.take(homes, fit)?.map(|part| (*first, part))
             }
-            _ => Err(self.place.left()),
+            _ => Err(self.place.left(fit)),
         };
         let (first, part) = part.map_err(|left| {
             let in_a_row = rows.iter().map(|(_, free)| *free as u32).max().unwrap_or(0);

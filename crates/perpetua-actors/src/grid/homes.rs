@@ -18,7 +18,7 @@ use super::special::{OWN_LATENCIES, Special};
 use crate::context::GROUP_LANES;
 use crate::error::{ActorError, Result};
 use crate::handler::Handler;
-use crate::kernels::layout::{ACTOR_WORDS, LATENCY_BUCKETS};
+use crate::kernels::layout::{ACTOR_WORDS, HOME_LANES, LATENCY_BUCKETS};
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
 use crate::message::PACKET_WORDS;
@@ -60,7 +60,8 @@ pub struct GridImage {
 pub struct GridOptions {
     /// Their numbers.
     pub actors: Range<u32>,
-    /// Blocks that host them.
+    /// Blocks that host them: on a GPU at most as many as have room there at once, less one a multiprocessor for what else the program launches. (With
+    /// one home a multiprocessor any other kernel finds room; beside more of them, one whose blocks need more than that place waits until the grid has ended.)
     pub homes: u32,
     /// How long a handler may run: one that still loops then is faulted. `None`: five seconds.
     pub run_limit: Option<Duration>,
@@ -167,7 +168,10 @@ impl Grid {
         };
         let rows = if actors <= OWN_LATENCIES { actors } else { homes };
         let latencies = device.zeros::<u32>(rows as usize * LATENCY_BUCKETS)?;
-        let (first_home, part) = commons.take(homes, first_actor.saturating_add(actors))?;
+        let fit = kernel
+            .blocks_per_multiprocessor(HOME_LANES, 0)?
+            .unwrap_or(u32::MAX);
+        let (first_home, part) = commons.take(homes, fit, first_actor.saturating_add(actors))?;
         // Each actor's home, and where it is in its life.
         let range = first_actor as usize..(first_actor + actors) as usize;
         let at_home: Vec<u32> = (0..actors).map(|a| first_home + a % homes).collect();

@@ -9,12 +9,10 @@ use perpetua_device::{Error, KernelArg, LaunchConfig, args};
 
 use super::homes::Homes;
 use super::port::Port;
-use crate::kernels::layout::{COMMAND_PARK, ORDER_LEAVE, ORDER_WORDS, REPORT_VECTORS};
+use crate::kernels::layout::{COMMAND_PARK, HOME_LANES, ORDER_LEAVE, ORDER_WORDS, REPORT_VECTORS};
 use crate::lock::lock;
 use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, Packet};
 
-/// Lanes of a home.
-const LANES: u32 = 128;
 /// How long a parked home may take to leave the device, once its handler's time is over.
 const LEAVE: Duration = Duration::from_secs(10);
 
@@ -144,7 +142,7 @@ impl Parkable for Homes {
         arguments.extend(self.arena.as_deref().map(KernelArg::from));
         self.stream.launch(
             &self.kernel,
-            LaunchConfig::new([self.homes, 1, 1], [LANES, 1, 1]),
+            LaunchConfig::new([self.homes, 1, 1], [HOME_LANES, 1, 1]),
             &arguments,
         )?;
         self.stream.flush()?;

@@ -21,22 +21,59 @@ pub(crate) struct Place {
     /// Of grids that have ended. The driver deals its queues to streams as they are made, so streams are used again: new ones would come to the
     /// queues of grids that stay.
     spare: Mutex<Vec<Stream>>,
-    left: Arc<Mutex<Left>>,
+    taken: Arc<Mutex<Taken>>,
 }
 
-/// What is left on a device: of a GPU for all that this process opens of it, since one context of the driver's serves them all.
-fn left_on(info: &DeviceInfo) -> Arc<Mutex<Left>> {
-    static GPUS: Mutex<BTreeMap<usize, Arc<Mutex<Left>>>> = Mutex::new(BTreeMap::new());
-    let all = |blocks| {
-        let grids = MOST_GRIDS;
-        Arc::new(Mutex::new(Left { blocks, grids }))
+/// What grids have of a device: of a GPU, those of all that this process opens of it, since one context of the driver's serves them all.
+fn taken_of(info: &DeviceInfo) -> Arc<Mutex<Taken>> {
+    static GPUS: Mutex<BTreeMap<usize, Arc<Mutex<Taken>>>> = Mutex::new(BTreeMap::new());
+    let all = |multiprocessors| {
+        Arc::new(Mutex::new(Taken {
+            multiprocessors,
+            grids: Vec::new(),
+        }))
     };
     if info.compute_capability.is_none() {
         return all(u32::MAX);
     }
-    // At least one block of any kernel has room on each multiprocessor.
-    let blocks = info.multiprocessors.unwrap_or(1);
-    Arc::clone(lock(&GPUS).entry(info.index).or_insert_with(|| all(blocks)))
+    let multiprocessors = info.multiprocessors.unwrap_or(1);
+    Arc::clone(
+        lock(&GPUS)
+            .entry(info.index)
+            .or_insert_with(|| all(multiprocessors)),
+    )
+}
+
+/// A grid's blocks, and how many of them a multiprocessor has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    blocks: u32,
+    fit: u32,
+}
+
+/// What grids have of a device.
+struct Taken {
+    multiprocessors: u32,
+    grids: Vec<Size>,
+}
+
+impl Taken {
+    fn blocks(&self) -> u32 {
+        self.grids.iter().map(|size| size.blocks).sum()
+    }
+
+    /// What is left for blocks of which `fit` have room on a multiprocessor.
+    ///
+    /// Each block there is, and each of these, takes at most one `fit`th of a multiprocessor, where `fit` is the smallest of all. So while there are fewer than
+    /// `fit` for each of them on average, one has room for another. One place of each is not given away: what else the program launches finds it.
+    fn left(&self, fit: u32) -> Left {
+        let fit = self.grids.iter().map(|size| size.fit).fold(fit, u32::min);
+        let all = self.multiprocessors.saturating_mul(fit.saturating_sub(1).max(1));
+        Left {
+            blocks: all.saturating_sub(self.blocks()),
+            grids: MOST_GRIDS.saturating_sub(self.grids.len() as u32),
+        }
+    }
 }
 
 /// What nobody has taken.
@@ -49,7 +86,7 @@ pub(crate) struct Left {
 /// The part of a place that a grid has, until this is dropped.
 pub(super) struct Part {
     place: Arc<Place>,
-    blocks: u32,
+    size: Size,
     stream: Stream,
     /// Whether a kernel stays there for ever.
     is_lost: AtomicBool,
@@ -62,7 +99,7 @@ impl Place {
             device: device.clone(),
             copies: device.create_stream()?,
             spare: Mutex::default(),
-            left: left_on(device.info()),
+            taken: taken_of(device.info()),
         }))
     }
 
@@ -87,31 +124,34 @@ impl Place {
         Ok(place)
     }
 
-    /// What nobody has taken.
-    pub(crate) fn left(&self) -> Left {
-        *lock(&self.left)
+    /// What is left for blocks of which `fit` have room on a multiprocessor.
+    pub(crate) fn left(&self, fit: u32) -> Left {
+        lock(&self.taken).left(fit)
     }
 
-    /// Blocks that a grid may have which wants `wanted`: half of those that are left, so that each further one finds some.
+    /// Blocks that a grid may have which wants `wanted`: half of the multiprocessors that no other block has to itself, so that each further one finds some.
     pub(crate) fn share(&self, wanted: u32) -> u32 {
-        wanted.min(self.left().blocks / 2).max(1)
+        let taken = lock(&self.taken);
+        let free = taken.multiprocessors.saturating_sub(taken.blocks());
+        wanted.min(free / 2).max(1)
     }
 
-    /// Takes place for a grid of so many blocks; what is left where that is too little.
-    pub(super) fn take(self: &Arc<Place>, blocks: u32) -> Result<std::result::Result<Part, Left>> {
+    /// Takes place for a grid of so many blocks, of which `fit` have room on a multiprocessor; what is left where that is too little.
+    pub(super) fn take(self: &Arc<Place>, blocks: u32, fit: u32) -> Result<std::result::Result<Part, Left>> {
+        let size = Size { blocks, fit };
         {
-            let mut left = lock(&self.left);
+            let mut taken = lock(&self.taken);
+            let left = taken.left(fit);
             if left.blocks < blocks || left.grids == 0 {
-                return Ok(Err(*left));
+                return Ok(Err(left));
             }
-            left.blocks -= blocks;
-            left.grids -= 1;
+            taken.grids.push(size);
         }
         let spare = lock(&self.spare).pop();
         let stream = match spare.map_or_else(|| self.device.create_stream(), Ok) {
             Ok(stream) => stream,
             Err(error) => {
-                self.give_back(blocks);
+                self.give_back(size);
                 return Err(error.into());
             }
         };
@@ -119,16 +159,17 @@ impl Place {
         let _ = stream.inner().take_fault();
         Ok(Ok(Part {
             place: Arc::clone(self),
-            blocks,
+            size,
             stream,
             is_lost: AtomicBool::new(false),
         }))
     }
 
-    fn give_back(&self, blocks: u32) {
-        let mut left = lock(&self.left);
-        left.blocks += blocks;
-        left.grids += 1;
+    fn give_back(&self, size: Size) {
+        let mut taken = lock(&self.taken);
+        if let Some(at) = taken.grids.iter().position(|grid| *grid == size) {
+            taken.grids.swap_remove(at);
+        }
     }
 }
 
@@ -150,7 +191,7 @@ impl Drop for Part {
             return;
         }
         lock(&self.place.spare).push(self.stream.clone());
-        self.place.give_back(self.blocks);
+        self.place.give_back(self.size);
     }
 }
 
@@ -158,37 +199,67 @@ impl Drop for Part {
 mod tests {
     use super::*;
 
-    #[test]
-    fn grids_take_places_and_streams_and_give_them_back() {
+    /// A place on a device with so many multiprocessors, of which so many launches are taken by blocks that need nothing.
+    fn place(multiprocessors: u32, launches: usize) -> Arc<Place> {
         let device = Device::new(BackendKind::Cpu, 0).expect("the CPU");
         let place = Place::of(&device).expect("a place");
-        *lock(&place.left) = Left { blocks: 10, grids: 2 };
-        assert_eq!((place.share(3), place.share(32)), (3, 5));
-        let take = |blocks| place.take(blocks).expect("a stream");
+        let nothing = Size {
+            blocks: 0,
+            fit: u32::MAX,
+        };
+        *lock(&place.taken) = Taken {
+            multiprocessors,
+            grids: vec![nothing; launches],
+        };
+        place
+    }
+
+    #[test]
+    fn grids_take_places_and_streams_and_give_them_back() {
+        let all = MOST_GRIDS as usize;
+        let fat = place(10, all - 2);
+        assert_eq!((fat.share(3), fat.share(32)), (3, 5));
+        // Of the largest blocks one has room.
+        let take = |blocks| fat.take(blocks, 1).expect("a stream");
         let (Ok(first), Ok(second)) = (take(5), take(3)) else {
             panic!("there is room for two");
         };
         assert_eq!(take(1).err(), Some(Left { blocks: 2, grids: 0 }));
         drop(first);
         assert_eq!(take(8).err(), Some(Left { blocks: 7, grids: 1 }));
-        assert_eq!(place.share(32), 3);
+        assert_eq!(fat.share(32), 3);
         let third = take(7).expect("what the first has left");
-        assert_eq!((lock(&place.spare).len(), place.left().blocks), (0, 0));
-        // Runtimes that launch one after the other on a GPU with 132 multiprocessors, where each wants 32 blocks.
+        assert_eq!((lock(&fat.spare).len(), fat.left(1).blocks), (0, 0));
         drop((second, third));
-        *lock(&place.left) = Left {
-            blocks: 132,
-            grids: 8,
-        };
+        assert_eq!((lock(&fat.spare).len(), fat.left(1).blocks), (2, 10));
+
+        // Runtimes that launch one after the other on a GPU with 132 multiprocessors, where each wants 32 blocks.
+        let gpu = place(132, all - 8);
         let launches = (0..8).map(|_| {
-            let blocks = place.share(32);
-            (blocks, place.take(blocks).expect("a stream").ok())
+            let blocks = gpu.share(32);
+            (blocks, gpu.take(blocks, 5).expect("a stream").ok())
         });
         let (blocks, parts): (Vec<u32>, Vec<_>) = launches.unzip();
         assert_eq!(blocks, [32, 32, 32, 18, 9, 4, 2, 1]);
         assert!(parts.iter().all(Option::is_some));
-        drop(parts);
-        *lock(&place.left) = Left { blocks: 10, grids: 2 };
-        assert_eq!((lock(&place.spare).len(), place.left().blocks), (8, 10));
+    }
+
+    #[test]
+    fn a_multiprocessor_takes_as_many_blocks_as_have_room_but_one() {
+        let gpu = place(132, 0);
+        assert_eq!(gpu.left(5).blocks, 528);
+        let many = gpu.take(528, 5).expect("a stream").expect("room");
+        // Others find none, and share none.
+        assert_eq!((gpu.left(5).blocks, gpu.left(32).blocks), (0, 0));
+        assert_eq!(gpu.share(32), 1);
+        assert!(gpu.take(1, 5).expect("a stream").is_err());
+        drop(many);
+        // The largest of all blocks that are there, or are to come, decide.
+        let small = gpu.take(200, 8).expect("a stream").expect("room");
+        assert_eq!((gpu.left(8).blocks, gpu.left(3).blocks), (724, 64));
+        assert!(gpu.take(65, 3).expect("a stream").is_err());
+        let large = gpu.take(64, 3).expect("a stream").expect("room");
+        assert_eq!(gpu.left(8).blocks, 0);
+        drop((small, large));
     }
 }

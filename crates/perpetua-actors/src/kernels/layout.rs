@@ -4,6 +4,8 @@
 //! A *home* is a block that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
 //! and one out, and one in the device's memory for packets of other actors.
 
+/// Lanes of a home.
+pub const HOME_LANES: u32 = 128;
 /// Vectors of 16 bytes in a slot: a packet's 24 words by threes, each with the slot's tag behind them.
 pub const SLOT_VECTORS: usize = 8;
 

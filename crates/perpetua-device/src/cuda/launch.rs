@@ -233,19 +233,31 @@ impl Function {
         })
     }
 
-    /// Checks that all blocks of a launch have room on the device at the same time.
-    fn check_room(&self, config: &LaunchConfig) -> Result<()> {
+    /// Blocks that a multiprocessor has room for at the same time.
+    fn occupancy(&self, lanes: i32, shared_bytes: usize) -> Result<u32> {
         let shared = self.module.shared();
-        let (lanes, bytes) = (config.block.count() as i32, config.shared_bytes as usize);
-        let mut resident = 0;
-        // SAFETY: the function is loaded; the pointer is writable.
+        shared.enter()?;
+        let mut blocks = 0;
+        // SAFETY: the context is current and the function is loaded; the pointer is writable.
         let code = unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut resident, self.handle, lanes, bytes)
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.handle,
+                lanes,
+                shared_bytes,
+            )
         };
         shared.check(code, || {
             format!("asking how many blocks of `{}` have room", self.name)
         })?;
-        let limit = resident.max(0) as u64 * u64::from(shared.info.multiprocessors.unwrap_or(1));
+        Ok(blocks.max(0) as u32)
+    }
+
+    /// Checks that all blocks of a launch have room on the device at the same time.
+    fn check_room(&self, config: &LaunchConfig) -> Result<()> {
+        let resident = self.occupancy(config.block.count() as i32, config.shared_bytes as usize)?;
+        let multiprocessors = self.module.shared().info.multiprocessors.unwrap_or(1);
+        let limit = u64::from(resident) * u64::from(multiprocessors);
         if config.grid.count() > limit {
             return Err(Error::LaunchLimit {
                 backend: BackendKind::Cuda,
@@ -327,6 +339,10 @@ impl KernelFunction for Function {
 
     fn max_threads_per_block(&self) -> u32 {
         self.max_threads
+    }
+
+    fn blocks_per_multiprocessor(&self, lanes: u32, shared_bytes: u32) -> Result<Option<u32>> {
+        self.occupancy(lanes as i32, shared_bytes as usize).map(Some)
     }
 
     unsafe fn launch(
