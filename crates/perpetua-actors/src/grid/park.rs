@@ -72,6 +72,7 @@ impl Parkable for Homes {
         };
         for (home, port) in (0..).zip(self.ports()) {
             let park = park(home).to_words();
+            port.count_park();
             while port.push([&park]) == 0 {
                 // A home that waits for room in its outgoing ring takes nothing in.
                 self.ports().iter().for_each(Port::spill);

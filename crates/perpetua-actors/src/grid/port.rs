@@ -84,6 +84,8 @@ pub(super) struct Port {
     reports: NonNull<Vector>,
     /// Where the host tells how many packets it has taken out.
     taken: NonNull<AtomicU32>,
+    /// Orders to leave the device that have gone into the home's ring, of which no sender knows.
+    parks: AtomicU32,
     into: Mutex<Into>,
     out: Mutex<Out>,
 }
@@ -121,6 +123,7 @@ impl Port {
             egress,
             reports,
             taken,
+            parks: AtomicU32::new(0),
             into: Mutex::default(),
             out: Mutex::default(),
         }
@@ -136,6 +139,18 @@ impl Port {
     /// What the home has told last.
     pub(super) fn report(&self) -> Report {
         self.report_at(0)
+    }
+
+    /// Packets of senders that the home has taken in; maybe less than it was a moment ago, while the home is to leave.
+    pub(super) fn taken_in(&self) -> u32 {
+        // In this order: an order to leave was counted before it was there to be taken in.
+        let taken = self.report().0[0];
+        taken.wrapping_sub(self.parks.load(Ordering::Acquire))
+    }
+
+    /// An order to leave is about to go into the home's ring.
+    pub(super) fn count_park(&self) {
+        self.parks.fetch_add(1, Ordering::Release);
     }
 
     /// What the home has told last to show that it lives.

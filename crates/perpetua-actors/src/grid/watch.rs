@@ -30,10 +30,12 @@ pub struct GridReport {
 impl Grid {
     /// What a home has told last, without stopping it. Counters wrap at 2^32.
     pub fn report(&self, home: u32) -> GridReport {
-        let [taken_in, handled, put_out, _] =
-            self.shared.port(home).map(|p| p.report().0).unwrap_or_default();
+        let Some(port) = self.shared.port(home) else {
+            return GridReport::default();
+        };
+        let [_, handled, put_out, _] = port.report().0;
         GridReport {
-            taken_in: taken_in.into(),
+            taken_in: port.taken_in().into(),
             handled: handled.into(),
             put_out: put_out.into(),
         }

@@ -57,7 +57,8 @@ impl Deployed {
     /// Counts what the home has taken in since, and puts what waits into the ring where there is room.
     pub(super) fn settle(&self, number: u32, queue: &mut Queue) {
         let taken = self.grid.report(number).taken_in as u32;
-        while queue.taken != taken {
+        // It may be less than before: then it is not looked at.
+        while (taken.wrapping_sub(queue.taken) as i32) > 0 {
             queue.taken = queue.taken.wrapping_add(1);
             if let Some(Some(actor)) = queue.inside.pop_front()
                 && let Some(cell) = self.cell(ActorId(actor))

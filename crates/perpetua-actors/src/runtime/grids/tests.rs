@@ -121,6 +121,38 @@ fn what_goes_into_a_ring_meanwhile_is_in_the_checkpoint() {
 }
 
 #[test]
+fn who_leaves_the_device_counts_no_packet_twice() {
+    let (_host, engine, group) = engine(1, 1 << 24);
+    let actor = group.first;
+    let deployed = engine.shared.find(actor).unwrap();
+    engine.revive(actor, ActorState::Active);
+    let gate = engine.shared.commons.device().context().gate().unwrap();
+    let (ends, mut wrong) = (AtomicBool::new(false), 0);
+    std::thread::scope(|scope| {
+        // Behind orders to leave, too.
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                if deployed.on_the_way(actor) < 64 {
+                    engine.submit(&packet(ActorId::HOST, actor)).unwrap();
+                }
+            }
+        });
+        for _ in 0..60 {
+            let section = gate.section().unwrap();
+            let mut queue = lock(&deployed.homes[0].queue);
+            deployed.settle(0, &mut queue);
+            let counted = queue.inside.len() as u32;
+            wrong += u32::from(counted != deployed.grid.waiting(0));
+            drop(queue);
+            section.close().unwrap();
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(wrong, 0);
+    engine.stop();
+}
+
+#[test]
 fn what_comes_back_from_a_full_mailbox_waits_with_its_sender() {
     let (host, engine, _group) = engine(2, 2);
     let [sender, other] = [ActorId(0), ActorId(1)];
