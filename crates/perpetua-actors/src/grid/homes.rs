@@ -29,8 +29,9 @@ const ARENA_WORDS: usize = 4 << 20;
 /// How long a handler may run unless its options say otherwise: one that loops for ever would hold its home, and all kernels that wait for
 /// the device.
 const RUN_LIMIT: Duration = Duration::from_secs(5);
-/// How long a home waits for room in another one's box unless its options say otherwise.
-const SEND_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a home waits for room in another one's box unless its options say otherwise: about as long as that one takes to handle all that is in it. It takes
+/// nothing in meanwhile, so homes may wait for each other in a circle, for as long and no longer.
+const SEND_PATIENCE: Duration = Duration::from_millis(2);
 /// Which of the kernel's parameters are the states.
 const STATES: usize = 8;
 
@@ -69,7 +70,8 @@ pub struct GridOptions {
     pub group_size: u32,
     /// With which state a fault leaves its actor.
     pub on_fault: OnFault,
-    /// For how long a home waits for room in another one's box.
+    /// For how long a home waits for room in another one's box, and takes nothing in meanwhile. Then the message goes to the host, and its sender, which is
+    /// deactivated on the device, handles nothing until it is told to be active again.
     pub patience: Duration,
 }
 

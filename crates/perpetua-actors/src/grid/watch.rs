@@ -12,7 +12,7 @@ use super::homes::Grid;
 use super::port::Port;
 use super::special::OWN_LATENCIES;
 use crate::error::Result;
-use crate::kernels::layout::{ACTOR_WORDS, BOX_DONE, BOX_RESERVED, HOME_WORDS, LATENCY_BUCKETS};
+use crate::kernels::layout::{ACTOR_WORDS, BOX_DONE, BOX_RESERVED, BOX_TICKET, HOME_WORDS, LATENCY_BUCKETS};
 use crate::lock::lock;
 use crate::telemetry::{Latencies, LatencyHistogram};
 
@@ -69,6 +69,14 @@ impl Grid {
         Ok(read
             .chunks_exact(HOME_WORDS)
             .all(|home| home[BOX_DONE] == home[BOX_RESERVED]))
+    }
+
+    /// How many packets were ever put into a home's box, and how many of these it has handled. Both wrap at 2^32. Stops nobody.
+    pub fn boxed(&self, home: u32) -> Result<(u32, u32)> {
+        let at = (self.shared.first_home + home) as usize * HOME_WORDS;
+        let words = self.shared.commons.homes.slice(at..at + HOME_WORDS)?;
+        let read = self.shared.commons.copies.read(&words)?;
+        Ok((read[BOX_TICKET], read[BOX_DONE]))
     }
 
     /// How long messages to one actor have waited until its handler began, as its device counted; to all of the grid where

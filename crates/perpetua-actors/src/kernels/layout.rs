@@ -70,11 +70,8 @@ pub const REASON_INACTIVE: u32 = 1;
 pub const REASON_EXPIRED: u32 = 2;
 /// The handler takes no such type.
 pub const REASON_FOREIGN: u32 = 3;
-/// The destination's box stayed full.
+/// The destination's box had no room, as long as its sender's home could wait: from then on the sender is deactivated on the device, and what it sends
+/// comes out like this. The host delivers it in order, and activates the sender behind it.
 pub const REASON_FULL: u32 = 4;
 /// There is no such destination.
 pub const REASON_UNKNOWN: u32 = 5;
-/// The destination's box was full while the sender's home was to leave the device: the host delivers it.
-pub const REASON_LEAVING: u32 = 6;
-/// The sender's own box was full, which nobody else empties: the host delivers it where there is room.
-pub const REASON_OWN: u32 = 7;

@@ -116,66 +116,70 @@ pub fn home_of(
     home
 }
 
-/// A ticket to a box, or why there is none.
+/// A packet's place in a ring, or why there is none.
 #[derive(Clone, Copy, Debug, GpuType)]
 #[repr(C)]
-pub struct Ticket {
+pub struct Place {
     /// 0, or why there is none (`layout`).
     pub reason: u32,
-    /// The packet's number in the box.
-    pub number: u32,
+    /// The first vector of its slot.
+    pub slot: u32,
+    /// The packet's number plus one.
+    pub tag: u32,
 }
 
-/// Takes a ticket to another home's box, where it has room in time: before so many nanoseconds are over, and while the home need not leave
-/// the device. While it waits it gives signs of life.
+/// Takes a place in a home's box, where there is one now. `again`: there was none a moment ago. Who asks for room takes some meanwhile, so of many
+/// who ask again and again none might find any: they look first. `held`: what the sender has sent before waits at the host, and this is to go behind it.
 #[device]
-pub fn ticket(
-    homes: &mut [u32],
-    orders: &mut [u32],
-    reports: &mut [::perpetua::kernel::resident::U32x4],
-    home: u32,
-    own: u32,
-    mask: u32,
-    patience: u64,
-) -> Ticket {
+pub fn place(homes: &mut [u32], home: u32, mask: u32, again: bool, held: bool) -> Place {
     let words = home as usize * 64;
-    let mut taken = Ticket { reason: 4, number: 0 };
-    let mut full = false;
-    let mut until = 0u64;
-    while taken.reason != 0 && !full {
+    let mut taken = Place {
+        reason: 4,
+        slot: 0,
+        tag: 0,
+    };
+    if !held && (!again || atomic_load(&homes[words + 34]) - atomic_load(&homes[words + 32]) <= mask) {
         // Room first, then a ticket: there are never more tickets than room.
         let before = atomic_add(&mut homes[words + 34], 1);
         if before - atomic_load(&homes[words + 32]) <= mask {
-            taken.number = atomic_add(&mut homes[words + 33], 1);
+            let number = atomic_add(&mut homes[words + 33], 1);
             taken.reason = 0;
+            taken.slot = (home * (mask + 1) + (number & mask)) * 8;
+            taken.tag = number + 1;
         } else {
             atomic_sub(&mut homes[words + 34], 1);
-            let now = clock_nanos();
-            if until == 0 {
-                until = now + patience;
-            }
-            // Relaxed: it only says that others take nothing out any more. It lies in the host's memory, so waiting costs a microsecond.
-            let leaves =
-                atomic_load_explicit(&orders[own as usize * 16 + 1], Ordering::Relaxed, Scope::System);
-            if leaves != 0 {
-                taken.reason = 6;
-            } else if own == home {
-                taken.reason = 7;
-            }
-            full = taken.reason != 4 || now > until;
-            tell_host(
-                reports,
-                own as usize * 4 + 2,
-                ::perpetua::kernel::resident::U32x4 {
-                    x: now as u32,
-                    y: 1,
-                    z: 0,
-                    w: 0,
-                },
-            );
         }
     }
     taken
+}
+
+/// Whether a lane may try again to find room in another home's box: for so many nanoseconds from its first call on, which sets `until`, and as long as
+/// its own home need not leave the device. Gives a sign of life.
+#[device]
+pub fn may_wait(
+    orders: &mut [u32],
+    reports: &mut [::perpetua::kernel::resident::U32x4],
+    own: u32,
+    until: &mut u64,
+    patience: u64,
+) -> bool {
+    let now = clock_nanos();
+    if *until == 0 {
+        *until = now + patience;
+    }
+    // Relaxed: it only says that others take nothing out any more. It lies in the host's memory, so waiting costs a microsecond.
+    let leaves = atomic_load_explicit(&orders[own as usize * 16 + 1], Ordering::Relaxed, Scope::System);
+    tell_host(
+        reports,
+        own as usize * 4 + 2,
+        ::perpetua::kernel::resident::U32x4 {
+            x: now as u32,
+            y: 1,
+            z: 0,
+            w: 0,
+        },
+    );
+    leaves == 0 && now <= *until
 }
 
 /// The payload of the packet that lies in the mail from this word on.
@@ -199,6 +203,18 @@ pub fn payload(mail: &[u32; MAIL_WORDS], at: usize) -> [u32; 16] {
         mail[at + 22],
         mail[at + 23],
     ]
+}
+
+/// The packet in the mail, on its way back to the host: it is done.
+#[device]
+pub fn closing(mail: &[u32; MAIL_WORDS], at: usize) -> Entry {
+    Entry {
+        destination: mail[at],
+        type_id: mail[at + 2],
+        correlation: mail[at + 3],
+        flags: 6,
+        payload: payload(mail, at),
+    }
 }
 
 /// A packet as it lies in a slot: its words by threes, each three with the tag.

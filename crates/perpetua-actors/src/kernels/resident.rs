@@ -361,9 +361,12 @@ macro_rules! __resident_kernel {
                         total = entries + answers + closes as u32;
                     }
                     ::perpetua::prelude::converge();
+                    // A lane whose packet finds no room tries again while the others' are written: no packet waits for one behind it.
                     let mut turn = 0u32;
+                    let mut until = 0u64;
+                    let mut held = false;
                     while ::perpetua::prelude::subgroup_any(turn < total) {
-                        let sends = turn < total;
+                        let mut sends = turn < total;
                         let mut from = actor;
                         let mut note = 0u32;
                         let mut at_time = begun + 1 + turn as u64;
@@ -373,13 +376,7 @@ macro_rules! __resident_kernel {
                                 entry = ctx.entry(turn - answers);
                             } else {
                                 // The packet as it came, and what became of it: the fault, the reason, or just that it is done.
-                                entry = ::perpetua::actors::context::Entry {
-                                    destination: actor,
-                                    type_id,
-                                    correlation,
-                                    flags: 6,
-                                    payload: ::perpetua::actors::kernels::parts::payload(&mail, at),
-                                };
+                                entry = ::perpetua::actors::kernels::parts::closing(&mail, at);
                                 if fault + reason != 0 {
                                     // It may be delivered again, and is the same message.
                                     at_time = sent;
@@ -396,25 +393,30 @@ macro_rules! __resident_kernel {
                             }
                         }
                         // To a home's box, or to the host.
-                        let mut boxed = false;
-                        let mut slot = 0u32;
-                        let mut tag = 0u32;
+                        let mut place = ::perpetua::actors::kernels::parts::Place { reason: 5, slot: 0, tag: 0 };
                         let what = entry.flags & 255;
                         if sends && entry.destination != u32::MAX && (what == 0 || what == 2) {
                             let their = ::perpetua::actors::kernels::parts::home_of(entry.destination, first_actor, actor_count, first_home, home_count, home_inverse, directory);
-                            let mut why = 5u32;
                             if their != u32::MAX {
-                                let ticket = ::perpetua::actors::kernels::parts::ticket(homes, orders, reports, their, home as u32, box_mask, send_patience);
-                                why = ticket.reason;
-                                slot = (their * (box_mask + 1) + (ticket.number & box_mask)) * 8;
-                                tag = ticket.number + 1;
+                                place = ::perpetua::actors::kernels::parts::place(homes, their, box_mask, until != 0, held);
                             }
-                            boxed = why == 0;
-                            if !boxed {
+                            if place.reason == 4 && !held {
+                                // Nobody makes room in this home's own box meanwhile.
+                                let waits = their != home as u32
+                                    && ::perpetua::actors::kernels::parts::may_wait(orders, reports, home as u32, &mut until, send_patience);
+                                sends = !waits;
+                                held = sends;
+                                if held {
+                                    // The host delivers it, and what comes behind it; until then the actor handles nothing.
+                                    actors[actor as usize * 8] = 3;
+                                }
+                            }
+                            if sends && place.reason != 0 {
                                 entry.flags = 7 | (entry.flags & 0xffff_ff00);
-                                note = why | (what << 8);
+                                note = place.reason | (what << 8);
                             }
                         }
+                        let boxed = place.reason == 0;
                         ::perpetua::prelude::converge();
                         let to_host = ::perpetua::prelude::subgroup_ballot(sends && !boxed)[0];
                         if to_host != 0 {
@@ -425,20 +427,21 @@ macro_rules! __resident_kernel {
                             }
                             if !boxed {
                                 let number = out + (to_host & below).count_ones();
-                                slot = ring + (number & ring_mask) * 8;
-                                tag = number + 1;
+                                place.slot = ring + (number & ring_mask) * 8;
+                                place.tag = number + 1;
                             }
                             out += more;
                         }
                         if sends {
-                            let packet = ::perpetua::actors::kernels::parts::packet_of(&entry, from, note, at_time, tag);
+                            let packet = ::perpetua::actors::kernels::parts::packet_of(&entry, from, note, at_time, place.tag);
                             if boxed {
-                                ::perpetua::actors::kernels::parts::put_here(inbox, slot as usize, &packet);
+                                ::perpetua::actors::kernels::parts::put_here(inbox, place.slot as usize, &packet);
                             } else {
-                                ::perpetua::actors::kernels::parts::put_to_host(egress, slot as usize, &packet);
+                                ::perpetua::actors::kernels::parts::put_to_host(egress, place.slot as usize, &packet);
                             }
+                            turn += 1;
+                            until = 0;
                         }
-                        turn += 1;
                     }
                     // What nobody waits for comes behind the delivery.
                     if runs {

@@ -316,8 +316,8 @@ pub(crate) fn messages_are_handled_in_the_order_of_sending() {
         runtime.launch_blocking(name, options).unwrap()
     };
     let [counts, listens] = [launch("counts"), launch("listens")];
-    // From one actor to another, and from the host.
-    for first in (1..400).step_by(8) {
+    // From one actor to another, many more than a box holds, and from the host.
+    for first in (1..1600).step_by(8) {
         let to = listens.id().0;
         block_on(counts.send_when_room(&Numbers { to, first })).unwrap();
     }
@@ -326,10 +326,10 @@ pub(crate) fn messages_are_handled_in_the_order_of_sending() {
         let seen: Seen = listens.read_state().unwrap();
         (seen.last, seen.count, seen.misplaced)
     };
-    assert_eq!(order(), (400, 400, 0));
-    for number in 401..=800 {
+    assert_eq!(order(), (1600, 1600, 0));
+    for number in 1601..=2000 {
         block_on(listens.send_when_room(&Numbered { number })).unwrap();
     }
     block_on(runtime.idle());
-    assert_eq!(order(), (800, 800, 0));
+    assert_eq!(order(), (2000, 2000, 0));
 }

@@ -83,6 +83,32 @@ pub(crate) fn burst(ctx: &mut Context, account: &mut Account, burst: Burst) {
     account.changes += 1;
 }
 
+/// Comes back eight times, in each of eight messages, and so on.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
+#[repr(C)]
+pub(crate) struct Branch {
+    pub(crate) to: u32,
+    pub(crate) back: u32,
+    pub(crate) depth: u32,
+}
+
+#[ring_kernel]
+pub(crate) fn branch(ctx: &mut Context, handled: &mut u32, message: Branch) {
+    *handled += 1;
+    if message.depth > 0 {
+        for _ in 0..8 {
+            ctx.send(
+                message.to,
+                Branch {
+                    to: message.back,
+                    back: message.to,
+                    depth: message.depth - 1,
+                },
+            );
+        }
+    }
+}
+
 /// Sends twenty, and answers how many its outbox took.
 #[derive(Clone, Copy, Debug, PartialEq, GpuType, RingMessage)]
 #[repr(C)]

@@ -1,7 +1,7 @@
 //! Checkpoints and reads of state while messages are under way: nothing dies, and what is restored is whole.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perpetua::actors::{ActorState, KernelHandle, LaunchOptions, PerpetuaRuntime};
 use perpetua::device::future::block_on;
@@ -97,6 +97,34 @@ pub(crate) fn a_checkpoint_loses_nothing_under_load() {
     );
     assert_eq!(gaps(&restored[1]), 0);
     assert_eq!(again.dead_letters().counts().total(), 0);
+}
+
+/// Each of two actors sends the other one more than their boxes hold, while the other does the same.
+pub(crate) fn actors_that_fill_each_others_boxes_go_on() {
+    let runtime = patient();
+    let launch = |name: &str| {
+        let options = LaunchOptions::new(branch::handler()).with_queue_capacity(1 << 16);
+        runtime.launch_blocking(name, options).unwrap()
+    };
+    let [left, right] = [launch("left"), launch("right")];
+    let message = Branch {
+        to: right.id().0,
+        back: left.id().0,
+        depth: 4,
+    };
+    left.send(&message).unwrap();
+    let handled = || [&left, &right].map(|kernel| kernel.metrics().messages_processed);
+    let (mut since, mut last) = (Instant::now(), handled());
+    while last != [1 + 64 + 4096, 8 + 512] {
+        let now = handled();
+        if now != last {
+            (since, last) = (Instant::now(), now);
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{last:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    block_on(runtime.idle());
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
 }
 
 /// A sender on threads waits for room; what it has sent goes on where the checkpoint is restored.

@@ -159,6 +159,10 @@ const TESTS: &[(&str, fn())] = &[
     ),
     ("nothing_dies_under_load", load::nothing_dies_under_load),
     (
+        "actors_that_fill_each_others_boxes_go_on",
+        load::actors_that_fill_each_others_boxes_go_on,
+    ),
+    (
         "what_found_no_room_is_in_the_checkpoint",
         load::what_found_no_room_is_in_the_checkpoint,
     ),

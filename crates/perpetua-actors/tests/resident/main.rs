@@ -8,6 +8,7 @@ mod blocks;
 mod groups;
 mod large;
 mod many;
+mod room;
 mod soak;
 
 use std::sync::Arc;
@@ -305,7 +306,6 @@ fn launches_beside() {
         eprintln!("{n}: upload");
         let x = device.upload(&vec![1.5f32; n]).unwrap();
         let y = device.zeros::<f32>(n).unwrap();
-        eprintln!("launch");
         device
             .launch(
                 &twice::kernel(),
@@ -315,7 +315,6 @@ fn launches_beside() {
             .unwrap();
         eprintln!("read");
         assert!(y.read().unwrap().iter().all(|v| *v == 3.0));
-        eprintln!("drop");
         drop((x, y));
         eprintln!("trim");
         device.trim(0).unwrap();
@@ -465,7 +464,7 @@ fn without_races() {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let tests: [(&str, fn()); 15] = [
+    let tests: [(&str, fn()); 16] = [
         ("without_races", without_races),
         ("blocks_without_races", blocks::blocks_without_races),
         ("answers", answers),
@@ -473,6 +472,7 @@ fn main() {
         ("forwards", forwards),
         ("launches_beside", launches_beside),
         ("full_rings", full_rings),
+        ("crowds", room::crowds),
         ("large_states", large::large_states),
         ("many_grids", many_grids),
         ("come_and_go", large::come_and_go),

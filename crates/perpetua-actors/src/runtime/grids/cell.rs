@@ -1,7 +1,7 @@
 //! What the host knows of an actor on the device: where it is in its life, and what waits until it is active. Must not know
 //! grids.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::grid::ActorCounts;
 use crate::lifecycle::ActorState;
 use crate::lock::lock;
-use crate::message::Packet;
+use crate::message::{ActorId, Packet};
 use crate::runtime::engine::{ActorImage, Refusal};
 use crate::runtime::unsent::Unsent;
 use crate::telemetry::ActorMetrics;
@@ -20,6 +20,7 @@ pub(super) struct Cell {
     inside: Mutex<Inside>,
     /// What it has sent and what found no room: at the host, in a topic, or in a mailbox. Locked while that is delivered, never within `inside`.
     pub(super) unsent: Mutex<Unsent>,
+    pub(super) behind: Mutex<Behind>,
     /// Something it has sent finds no room: it handles nothing meanwhile. Written under the lock of `inside`.
     stalled: AtomicBool,
     /// There was room since the unsent packets were looked at.
@@ -30,6 +31,15 @@ pub(super) struct Cell {
     pub(super) dropped: AtomicU64,
     /// Handlers run before a checkpoint.
     before: AtomicU64,
+}
+
+/// Behind what that must come which an actor sends to others of its device, so that nothing changes its order.
+#[derive(Default)]
+pub(super) struct Behind {
+    /// What has found no room in a box comes behind what is there: so many packets as were ever put into it.
+    pub(super) boxed: BTreeMap<ActorId, u32>,
+    /// What it sends when it goes on comes behind what went by the host: so many packets as their homes were sent by then.
+    pub(super) sent: BTreeMap<ActorId, u64>,
 }
 
 struct Inside {
@@ -271,7 +281,7 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{ActorId, Header, Kind, PAYLOAD_WORDS, priority};
+    use crate::message::{Header, Kind, PAYLOAD_WORDS, priority};
 
     fn packet(sender: u32, sent: u64) -> Packet {
         let header = Header {

@@ -136,11 +136,12 @@ impl Shared {
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
         // Not an owner of the launch: to become one and to end it would take longer than the rest of the look.
         let all = read(&self.deployed);
-        let to = ActorId(packet.header.destination);
-        self.submit_to(launch_of(&all, to).ok_or(Refusal::Gone)?, packet)
+        let to = launch_of(&all, ActorId(packet.header.destination)).ok_or(Refusal::Gone)?;
+        self.submit_to(to, packet).map(drop)
     }
 
-    fn submit_to(&self, deployed: &Deployed, packet: &Packet) -> std::result::Result<(), Refusal> {
+    /// The same for an actor of this launch; says how many packets its home was sent by then, none where it waits until it is active.
+    fn submit_to(&self, deployed: &Deployed, packet: &Packet) -> std::result::Result<u64, Refusal> {
         let actor = ActorId(packet.header.destination);
         let cell = deployed.cell(actor).ok_or(Refusal::Gone)?;
         if cell.waits.fetch_add(1, Ordering::Relaxed) as usize >= deployed.group.capacity {
@@ -155,10 +156,10 @@ impl Shared {
         let held = cell.hold_unless_active(packet).inspect_err(|_| {
             cell.waits.fetch_sub(1, Ordering::Relaxed);
         })?;
-        if !held {
-            deployed.push(packet.to_words(), true);
-        }
-        Ok(())
+        Ok(match held {
+            true => 0,
+            false => deployed.push(packet.to_words(), true),
+        })
     }
 }
 
@@ -229,7 +230,7 @@ impl Engine for Grids {
                 run_limit: group.run_limit,
                 group_size: group.block_size,
                 on_fault: group.on_fault,
-                patience: self.shared.patience,
+                ..GridOptions::new(0, 0)
             },
         )?;
         let deployed = Arc::new(Deployed {

@@ -9,9 +9,7 @@ use super::cell::Cell;
 use super::{Deployed, Shared};
 use crate::dead_letters::DeadReason;
 use crate::error::{ActorError, Result};
-use crate::kernels::layout::{
-    REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE, REASON_LEAVING, REASON_OWN, REASON_UNKNOWN,
-};
+use crate::kernels::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE, REASON_UNKNOWN};
 use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
 use crate::runtime::unsent::Unsent;
@@ -157,11 +155,16 @@ impl Shared {
         if reason == REASON_UNKNOWN && self.host.neighbours().is_some() {
             return self.out(deployed, &packet);
         }
+        if reason == REASON_FULL
+            && let Some(cell) = deployed.cell(packet.header.sender)
+        {
+            return self.overflow(deployed, cell, &packet);
+        }
         let actor = ActorId(packet.header.destination);
         // It may be another launch's actor.
         let to = self.find(actor);
         let cell = to.as_ref().and_then(|d| d.cell(actor));
-        if matches!(reason, REASON_INACTIVE | REASON_LEAVING | REASON_OWN)
+        if reason == REASON_INACTIVE
             && let (Some(to), Some(cell)) = (&to, cell)
         {
             return self.bring_back(to, cell, &packet);
@@ -169,7 +172,6 @@ impl Shared {
         let counted = match reason {
             REASON_FOREIGN => cell.map(|cell| &cell.errors),
             REASON_EXPIRED => cell.map(|cell| &cell.dropped),
-            REASON_FULL => deployed.cell(packet.header.sender).map(|cell| &cell.dropped),
             _ => None,
         };
         if let Some(counter) = counted {
@@ -178,7 +180,6 @@ impl Shared {
         let reason = match reason {
             REASON_EXPIRED => DeadReason::Expired,
             REASON_FOREIGN => DeadReason::Foreign,
-            REASON_FULL => DeadReason::Full,
             _ => DeadReason::Unknown,
         };
         let group = to.as_ref().map_or(&deployed.group, |d| &d.group);

@@ -30,7 +30,7 @@ impl Shared {
         // Who waits for an answer gets it, also while what its actor sent before finds no room.
         let gone = match cell.is_stalled() {
             true => self.host.answers(group, packet),
-            false => match self.give(deployed, packet) {
+            false => match self.give(deployed, cell, packet) {
                 Ok(()) => true,
                 Err(Refusal::Full) => false,
                 Err(Refusal::Gone) => {
@@ -67,12 +67,45 @@ impl Shared {
         self.send_on(deployed, actor);
     }
 
-    // Whether whom it is for has taken it.
-    fn give(&self, deployed: &Deployed, packet: &Packet) -> Result<(), Refusal> {
+    /// Keeps what a box had no room for.
+    pub(super) fn overflow(&self, deployed: &Deployed, cell: &Cell, packet: &Packet) {
+        let to = ActorId(packet.header.destination);
+        let mut behind = lock(&cell.behind);
+        if !behind.boxed.contains_key(&to)
+            && let Some(launch) = self.find(to)
+            && let Ok((boxed, _)) = launch.grid.boxed(launch.grid.home_of(to.0))
+        {
+            behind.boxed.insert(to, boxed);
+        }
+        drop(behind);
+        self.hold(deployed, cell, lock(&cell.unsent), packet, Unsent::keep);
+    }
+
+    // Whether nothing that was sent to an actor before is in its box. A device that does not answer has lost it.
+    fn is_next(&self, launch: &Deployed, cell: &Cell, to: ActorId) -> bool {
+        let mut behind = lock(&cell.behind);
+        if let Some(boxed) = behind.boxed.get(&to)
+            && let Ok((_, handled)) = launch.grid.boxed(launch.grid.home_of(to.0))
+            && (handled.wrapping_sub(*boxed) as i32) < 0
+        {
+            return false;
+        }
+        behind.boxed.remove(&to);
+        true
+    }
+
+    // Whether whom it is for has taken it, and if it is an actor here, that its sender goes on behind it.
+    fn give(&self, deployed: &Deployed, cell: &Cell, packet: &Packet) -> Result<(), Refusal> {
+        let to = ActorId(packet.header.destination);
         match packet.header.kind {
             Kind::Publish => self.host.publish(&deployed.group, packet),
-            _ if is_for_actor(packet) => match self.find(ActorId(packet.header.destination)) {
-                Some(to) => self.submit_to(&to, packet),
+            _ if is_for_actor(packet) => match self.find(to) {
+                Some(launch) if !self.is_next(&launch, cell, to) => Err(Refusal::Full),
+                Some(launch) => {
+                    let sent = self.submit_to(&launch, packet)?;
+                    lock(&cell.behind).sent.insert(to, sent);
+                    Ok(())
+                }
                 None => outbox::to_elsewhere(&self.host, packet, None),
             },
             // An answer that says that there is none names the actor, too.
@@ -100,14 +133,27 @@ impl Shared {
                 return self.host.look_again(actor, &mut None);
             };
             cell.room.store(false, Ordering::Release);
-            unsent.flush(&self.host, &deployed.group, |out, _| self.give(deployed, out));
+            unsent.flush(&self.host, &deployed.group, |out, _| {
+                self.give(deployed, cell, out)
+            });
             match unsent.front().map(is_for_actor) {
-                None => self.stall(deployed, cell, actor, false),
-                Some(true) => self.host.look_again(actor, &mut unsent.looks),
+                None if self.has_arrived(cell) => self.stall(deployed, cell, actor, false),
+                None | Some(true) => self.host.look_again(actor, &mut unsent.looks),
                 // Queues of the host tell when they have room.
                 Some(false) => {}
             }
         }
+    }
+
+    /// Whether what a held actor has sent to others by the host has been handled: what it sends from then on goes through their boxes, and must not come
+    /// before it.
+    fn has_arrived(&self, cell: &Cell) -> bool {
+        let sent = &mut lock(&cell.behind).sent;
+        sent.retain(|to, sent| {
+            self.find(*to)
+                .is_some_and(|launch| !launch.has_taken_in(*to, *sent))
+        });
+        sent.is_empty()
     }
 
     /// What an actor has not been able to send for long is undeliverable.
@@ -120,8 +166,7 @@ impl Shared {
         let mut unsent = lock(&cell.unsent);
         let given_up = unsent.give_up(&self.host, &deployed.group, actor, self.patience);
         cell.dropped.fetch_add(given_up, Ordering::Relaxed);
-        if unsent.is_empty() {
-            self.stall(deployed, cell, actor, false);
-        }
+        drop(unsent);
+        self.send_on(deployed, actor);
     }
 }
