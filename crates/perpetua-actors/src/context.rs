@@ -95,12 +95,29 @@ pub struct Entry {
     pub payload: [u32; PAYLOAD_WORDS],
 }
 
+#[device]
+impl Entry {
+    /// Its words in a row: destination, type, correlation, flags, payload.
+    #[must_use]
+    pub fn word(&self, word: u32) -> u32 {
+        match word {
+            0 => self.destination,
+            1 => self.type_id,
+            2 => self.correlation,
+            3 => self.flags,
+            _ => self.payload[word as usize - 4],
+        }
+    }
+}
+
 /// A handler's view: who it is, whose message it handles and when, and what it sends.
 #[derive(Clone, Copy, Debug, GpuType)]
 #[repr(C)]
 pub struct Context {
-    // First, for entries are 16 bytes by 16 then.
-    outbox: [u32; OUTBOX_WORDS],
+    // The entries behind the first one. In the first place, for they are 16 bytes by 16 then.
+    outbox: [u32; OUTBOX * ENTRY_WORDS],
+    // The first entry: most handlers send one, which then never leaves the registers of a device.
+    first: Entry,
     actor: u32,
     sender: u32,
     correlation: u32,
@@ -122,7 +139,8 @@ impl Context {
     #[must_use]
     pub fn new(actor: u32, thread: u32, threads: u32) -> Context {
         Context {
-            outbox: [0; OUTBOX_WORDS],
+            outbox: [0; OUTBOX * ENTRY_WORDS],
+            first: Answer::none().entry(0, 0),
             actor,
             sender: 0,
             correlation: 0,
@@ -242,37 +260,45 @@ impl Context {
     /// Word `word` of entry `entry` of the outbox.
     #[must_use]
     pub fn outbox_word(&self, entry: u32, word: u32) -> u32 {
-        self.outbox[entry as usize * ENTRY_WORDS + word as usize]
+        if entry == 0 {
+            self.first.word(word)
+        } else {
+            self.outbox[(entry as usize - 1) * ENTRY_WORDS + word as usize]
+        }
     }
 
     /// Entry `entry` of the outbox.
     #[must_use]
     pub fn entry(&self, entry: u32) -> Entry {
-        let at = entry as usize * ENTRY_WORDS;
-        Entry {
-            destination: self.outbox[at],
-            type_id: self.outbox[at + 1],
-            correlation: self.outbox[at + 2],
-            flags: self.outbox[at + 3],
-            payload: [
-                self.outbox[at + 4],
-                self.outbox[at + 5],
-                self.outbox[at + 6],
-                self.outbox[at + 7],
-                self.outbox[at + 8],
-                self.outbox[at + 9],
-                self.outbox[at + 10],
-                self.outbox[at + 11],
-                self.outbox[at + 12],
-                self.outbox[at + 13],
-                self.outbox[at + 14],
-                self.outbox[at + 15],
-                self.outbox[at + 16],
-                self.outbox[at + 17],
-                self.outbox[at + 18],
-                self.outbox[at + 19],
-            ],
+        let mut found = self.first;
+        if entry != 0 {
+            let at = (entry as usize - 1) * ENTRY_WORDS;
+            found = Entry {
+                destination: self.outbox[at],
+                type_id: self.outbox[at + 1],
+                correlation: self.outbox[at + 2],
+                flags: self.outbox[at + 3],
+                payload: [
+                    self.outbox[at + 4],
+                    self.outbox[at + 5],
+                    self.outbox[at + 6],
+                    self.outbox[at + 7],
+                    self.outbox[at + 8],
+                    self.outbox[at + 9],
+                    self.outbox[at + 10],
+                    self.outbox[at + 11],
+                    self.outbox[at + 12],
+                    self.outbox[at + 13],
+                    self.outbox[at + 14],
+                    self.outbox[at + 15],
+                    self.outbox[at + 16],
+                    self.outbox[at + 17],
+                    self.outbox[at + 18],
+                    self.outbox[at + 19],
+                ],
+            };
         }
+        found
     }
 
     /// Counts a packet that is not sent.
@@ -292,29 +318,40 @@ impl Context {
 
     // The last place is the answer's, which comes once, when the handler has returned.
     fn enter(&mut self, destination: u32, type_id: u32, flags: u32, payload: [u32; PAYLOAD_WORDS]) {
-        let at = self.entries as usize * ENTRY_WORDS;
-        self.outbox[at] = destination;
-        self.outbox[at + 1] = type_id;
         let replies = (flags & 255) == 2;
         self.replies += replies as u32;
-        self.outbox[at + 2] = if replies { self.correlation } else { 0 };
-        self.outbox[at + 3] = flags;
-        self.outbox[at + 4] = payload[0];
-        self.outbox[at + 5] = payload[1];
-        self.outbox[at + 6] = payload[2];
-        self.outbox[at + 7] = payload[3];
-        self.outbox[at + 8] = payload[4];
-        self.outbox[at + 9] = payload[5];
-        self.outbox[at + 10] = payload[6];
-        self.outbox[at + 11] = payload[7];
-        self.outbox[at + 12] = payload[8];
-        self.outbox[at + 13] = payload[9];
-        self.outbox[at + 14] = payload[10];
-        self.outbox[at + 15] = payload[11];
-        self.outbox[at + 16] = payload[12];
-        self.outbox[at + 17] = payload[13];
-        self.outbox[at + 18] = payload[14];
-        self.outbox[at + 19] = payload[15];
+        let correlation = if replies { self.correlation } else { 0 };
+        if self.entries == 0 {
+            self.first = Entry {
+                destination,
+                type_id,
+                correlation,
+                flags,
+                payload,
+            };
+        } else {
+            let at = (self.entries as usize - 1) * ENTRY_WORDS;
+            self.outbox[at] = destination;
+            self.outbox[at + 1] = type_id;
+            self.outbox[at + 2] = correlation;
+            self.outbox[at + 3] = flags;
+            self.outbox[at + 4] = payload[0];
+            self.outbox[at + 5] = payload[1];
+            self.outbox[at + 6] = payload[2];
+            self.outbox[at + 7] = payload[3];
+            self.outbox[at + 8] = payload[4];
+            self.outbox[at + 9] = payload[5];
+            self.outbox[at + 10] = payload[6];
+            self.outbox[at + 11] = payload[7];
+            self.outbox[at + 12] = payload[8];
+            self.outbox[at + 13] = payload[9];
+            self.outbox[at + 14] = payload[10];
+            self.outbox[at + 15] = payload[11];
+            self.outbox[at + 16] = payload[12];
+            self.outbox[at + 17] = payload[13];
+            self.outbox[at + 18] = payload[14];
+            self.outbox[at + 19] = payload[15];
+        }
         self.entries += 1;
     }
 
