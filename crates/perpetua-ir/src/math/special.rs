@@ -81,9 +81,22 @@ const BETWEEN: [f32; 13] = [
     1.809_151_4e-5,
 ];
 
-/// `ln Γ(a)` for `a > 0`.
+/// Of what `ln Γ(a)` for `a > 0` is made.
+pub(super) struct Steps<R: Real> {
+    /// Whether `a < 1`, where a logarithm is taken away, not added.
+    pub(super) small: R::Cond,
+    /// Whether Stirling's series holds.
+    pub(super) large: R::Cond,
+    /// The distances of the argument between 1 and 3 to 1 and to 2, which are the zeros.
+    pub(super) to_one: R,
+    pub(super) to_two: R,
+    /// Whose logarithm it is.
+    pub(super) log_of: R,
+}
+
+/// The steps to an argument between 1 and 3.
 #[inline(always)]
-fn lgamma_positive<R: Real>(a: R) -> R {
+pub(super) fn steps<R: Real>(a: R) -> Steps<R> {
     let (one, two) = (a.lit(1.0), a.lit(2.0));
     let (small, large) = (a.lt(one), a.lt(a.lit(8.0)).not());
     // Down to [2, 3), with the product of what Γ lost.
@@ -95,10 +108,28 @@ fn lgamma_positive<R: Real>(a: R) -> R {
         factor = down.select(factor * less, factor);
     }
     // Below 1 it is ln Γ(a + 1) - ln a; the differences to the zeros stay exact.
-    let to_one = small.select(a, y - one);
-    let to_two = small.select(a - one, y - two);
+    Steps {
+        small,
+        large,
+        to_one: small.select(a, y - one),
+        to_two: small.select(a - one, y - two),
+        log_of: large.select(a, small.select(a, factor)),
+    }
+}
+
+/// `ln Γ(a)` for `a > 0`.
+#[inline(always)]
+fn lgamma_positive<R: Real>(a: R) -> R {
+    let Steps {
+        small,
+        large,
+        to_one,
+        to_two,
+        log_of,
+    } = steps(a);
+    let one = a.lit(1.0);
     let between = to_one * to_two * polynomial(to_two, &BETWEEN);
-    let log = ln(large.select(a, small.select(a, factor)));
+    let log = ln(log_of);
     let near = small.select(between - log, between + log);
     let inverse = one / a;
     let series = [0.083_333_336, -0.002_777_698_4, 0.000_780_034_7];

@@ -1,6 +1,7 @@
 //! The error function and the logarithm of the gamma function, by the methods of f32's, in sums of two.
 
 use super::super::real::{Condition, Real};
+use super::super::special::{Steps, steps};
 use super::exponential::exp_two;
 use super::logarithm::ln_two;
 use super::{Two, polynomial, scale};
@@ -148,21 +149,16 @@ pub(in super::super) fn erfc<R: Real>(x: R) -> R {
 /// `ln Γ(a)` for `a > 0`.
 #[inline(always)]
 fn lgamma_positive<R: Real>(a: R) -> Two<R> {
-    let (one, two, zero) = (a.lit(1.0), a.lit(2.0), a.lit(0.0));
-    let (small, large) = (a.lt(one), a.lt(a.lit(8.0)).not());
-    // Down to [2, 3), with the product of what Γ lost.
-    let (mut y, mut factor) = (a, one);
-    for _ in 0..5 {
-        let down = y.lt(a.lit(3.0)).not();
-        let less = y - one;
-        y = down.select(less, y);
-        factor = down.select(factor * less, factor);
-    }
-    // Below 1 it is ln Γ(a + 1) - ln a; the differences to the zeros stay exact.
-    let to_one = small.select(a, y - one);
-    let to_two = small.select(a - one, y - two);
+    let Steps {
+        small,
+        large,
+        to_one,
+        to_two,
+        log_of,
+    } = steps(a);
+    let (one, zero) = (a.lit(1.0), a.lit(0.0));
     let between = Two::product(to_one, to_two).scaled(polynomial(to_two, &BETWEEN));
-    let log = ln_two(large.select(a, small.select(a, factor)));
+    let log = ln_two(log_of);
     let near = Two::select(small, log.negated(), log).plus(between);
     let inverse = one / a;
     let rest = STIRLING
