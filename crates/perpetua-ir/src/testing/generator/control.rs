@@ -288,22 +288,43 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// The variable's innermost elements, each through loops that count over the arrays around it, get something else.
+    /// The variable's innermost elements get something else.
     pub(super) fn each_element(&mut self, k: &mut KernelBuilder, place: Place, ty: &Type) -> Result<()> {
-        let Type::Array(element, n) = ty else {
-            let v = self.operand(k, ty)?;
+        self.over_elements(k, place, ty, &|this, k, place, ty| {
+            let v = this.operand(k, ty)?;
             let v = match ty.as_scalar().is_some_and(Scalar::is_int) {
                 true => {
-                    let old = self.emit(k, Op::Load(place.clone(), None))?;
-                    let op = *self
+                    let old = this.emit(k, Op::Load(place.clone(), None))?;
+                    let op = *this
                         .choices
                         .pick(&[BinaryOp::Add, BinaryOp::Mul, BinaryOp::Xor])
                         .unwrap_or(&BinaryOp::Add);
-                    self.emit(k, Op::Binary(op, old, v))?
+                    this.emit(k, Op::Binary(op, old, v))?
                 }
                 false => v,
             };
-            return k.store(place, v);
+            k.store(place, v)
+        })
+    }
+
+    /// The variable's innermost elements go into what the lane has computed.
+    pub(super) fn mix_elements(&mut self, k: &mut KernelBuilder, place: Place, ty: &Type) -> Result<()> {
+        self.over_elements(k, place, ty, &|this, k, place, ty| {
+            let v = this.emit(k, Op::Load(place, None))?;
+            this.mix(k, v, ty)
+        })
+    }
+
+    /// Each innermost element through loops that count over the arrays around it.
+    fn over_elements(
+        &mut self,
+        k: &mut KernelBuilder,
+        place: Place,
+        ty: &Type,
+        with: &dyn Fn(&mut Self, &mut KernelBuilder, Place, &Type) -> Result<()>,
+    ) -> Result<()> {
+        let Type::Array(element, n) = ty else {
+            return with(self, k, place, ty);
         };
         let zero = self.number(k, 0)?;
         let end = self.number(k, *n)?;
@@ -321,7 +342,7 @@ impl Generator<'_, '_> {
             k.break_(0);
             let then = k.close_block();
             k.push(Inst::If(done, then, Block::default()));
-            this.each_element(k, place.clone().step(Step::Index(at)), element)?;
+            this.over_elements(k, place.clone().step(Step::Index(at)), element, with)?;
             let next = this.emit(k, Op::Binary(BinaryOp::Add, at, one))?;
             k.store(counter.clone(), next)
         })?;
@@ -376,7 +397,7 @@ impl Generator<'_, '_> {
         }
         let default = if self.config.faults && self.choices.chance(1, 4) {
             let fault = match selector.0 % 2 {
-                0 => Effect::Fault(FaultKind::UnreachableEnum, vec![selector]),
+                0 => Effect::fault(FaultKind::UnreachableEnum, vec![selector]),
                 _ => {
                     let value = || PrintPiece::Arg(PrintFormat::default());
                     let pieces = vec![PrintPiece::Text("selected ".into()), value(), value(), value()];

@@ -289,8 +289,15 @@ impl Generator<'_, '_> {
             return Ok(());
         };
         for variable in self.body.variables.clone() {
-            if variable.id != entry.mix {
-                let v = self.emit(k, Op::Load(Place::local(variable.id), None))?;
+            if variable.id == entry.mix {
+                continue;
+            }
+            let place = Place::local(variable.id);
+            // Some arrays are read by computed indices alone, as a loop does.
+            if matches!(variable.ty, Type::Array(..)) && self.choices.chance(1, 2) {
+                self.mix_elements(k, place, &variable.ty)?;
+            } else {
+                let v = self.emit(k, Op::Load(place, None))?;
                 self.mix(k, v, &variable.ty)?;
             }
         }
