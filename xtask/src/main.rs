@@ -1,10 +1,11 @@
-//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `dist`, `web`, `book`, `tidy`.
+//! The project's commands: `cargo xtask setup`, `test`, `golden`, `bundle`, `dist`, `web`, `book`, `compile-times`, `tidy`.
 //!
 //! One file a command. Commands call programs (cargo, apt-get, pip, strip) and know the workspace's layout; they
 //! do not link what they build, so a broken crate can still be tidied.
 
 mod book;
 mod bundle;
+mod compile_times;
 mod dist;
 mod golden;
 // As a dependency it would keep this crate from being packed with the workspace: the oracles are never published, and what is packed
@@ -45,6 +46,8 @@ enum Command {
     Web(web::Arguments),
     /// Build the book as web pages, where mdBook is installed.
     Book,
+    /// Measure what the macros cost: a generated crate of kernels, in processor time.
+    CompileTimes,
     /// Check the rules between crates and modules, and that documents name what exists.
     Tidy,
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Dist(arguments) => dist::run(&arguments),
         Command::Web(arguments) => web::run(&arguments),
         Command::Book => book::run(),
+        Command::CompileTimes => compile_times::run(),
         Command::Tidy => tidy::run(),
     };
     match outcome {
