@@ -1,19 +1,21 @@
 //! A Rust file with kernels: what it holds, which of it the command line means, and its mistakes as rustc shows them. Must not know
 //! what becomes of a kernel.
 
+mod crates;
 mod report;
 
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_files, lower};
+use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_crates, lower};
 use perpetua_ir::plain::misleads;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::Failure;
 use super::files::read_text;
 use super::say;
+use crates::Crates;
 pub(crate) use report::File;
 
 /// A file's text.
@@ -128,7 +130,10 @@ impl File<'_> {
     /// Its kernels; the one that `wanted` names, or all.
     pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
         let beside = |known: &str| self.module(known);
-        let mut all = kernels_in_files(self.text, &self.known, &beside).map_err(|e| self.refused(e))?;
+        let around = Crates::around(self.path());
+        let crates = |from: &str, name: &str| around.find(from, name);
+        let all = kernels_in_crates(self.text, &self.known, &beside, &crates);
+        let mut all = all.map_err(|e| self.refused(e))?;
         if all.is_empty() {
             return Err(format!("{} has no function marked #[kernel]", self.name).into());
         }

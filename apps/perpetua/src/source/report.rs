@@ -40,6 +40,10 @@ impl<'a> File<'a> {
         }
     }
 
+    pub(super) fn path(&self) -> &'a Path {
+        self.path
+    }
+
     /// Where a file lies that the compiler knows so: one of its modules lies in its folder, or below what is called as it is, and neither needs to be text.
     pub(super) fn place_of(&self, known: &str) -> PathBuf {
         let below = self.path.with_extension("");

@@ -229,7 +229,7 @@ fn misspelt_names_are_told_with_the_nearest_one() {
 
 #[test]
 fn what_leads_out_of_the_file_is_told_so_beside_globs() {
-    let leads_out = "leads out of `program.rs`: only this file is read: move the definition here, or use `#[kernel]` in its crate";
+    let leads_out = "leads out of `program.rs`: only this file and crates with device functions are read: move the definition here, or use `#[kernel]` in its crate";
     for (uses, name, expect) in [
         ("use perpetua::prelude::*;", "WIDTH", "there is no `WIDTH` here"),
         (

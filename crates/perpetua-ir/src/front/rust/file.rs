@@ -1,8 +1,8 @@
 //! A whole source file: its kernels, and the functions, constants and types that they use, resolved within that
 //! file alone.
 //!
-//! Modules and `use` within the file are followed; `std::f32::consts` is known. Whatever leads out of the file is
-//! refused where a kernel uses it. `#[cfg(…)]` is judged: for this machine, with debug assertions, without features.
+//! Modules and `use` within the file are followed, and paths into other crates where these are given; `std::f32::consts` is known.
+//! Whatever else leads out of the file is refused where a kernel uses it. `#[cfg(…)]` is judged: for this machine, with debug assertions, without features.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,7 @@ use super::source::SourceError;
 mod collect;
 mod conditions;
 mod constants;
+mod crates;
 mod defined;
 mod generic;
 mod globs;
@@ -29,6 +30,7 @@ mod modules;
 mod parse;
 mod unknown;
 
+pub use crates::Crates;
 use handlers::HandlerPaths;
 pub use handlers::{HandlerKernels, HandlerLibrary, handlers_in_file};
 pub use modules::Files;
@@ -102,6 +104,10 @@ pub(super) struct Items {
     /// Paths (as written) whose names `use …::*` brings into a module.
     globs: HashMap<ModulePath, Vec<Vec<String>>>,
     modules: Vec<ModulePath>,
+    /// The other crates, each a module at the root.
+    crates: Vec<String>,
+    /// Why other crates are not known, where somebody asked.
+    no_crates: Option<String>,
     /// Full paths, and what the attributes say.
     kernels: Vec<(Vec<String>, Instantiation)>,
     handlers: Vec<HandlerPaths>,
@@ -139,11 +145,24 @@ pub fn kernels_in_file(text: &str, file: &str) -> Result<Vec<FileKernel>, Source
 /// # Errors
 /// As [`kernels_in_file`], of the first file that has any.
 pub fn kernels_in_files(text: &str, file: &str, files: Files<'_>) -> Result<Vec<FileKernel>, SourceError> {
-    let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file, files))?;
+    kernels_in_crates(text, file, files, &|_, _| Ok(None))
+}
+
+/// As [`kernels_in_files`], of a file that uses constants, types and device functions of other crates, too: `crates` says where their first
+/// files are, and `files` gives them.
+///
+/// # Errors
+/// As [`kernels_in_file`], of the first file that has any.
+pub fn kernels_in_crates(
+    text: &str,
+    file: &str,
+    files: Files<'_>,
+    crates: Crates<'_>,
+) -> Result<Vec<FileKernel>, SourceError> {
+    let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file, files, crates))?;
     let items = Arc::new(items);
-    Ok(items
-        .kernels
-        .iter()
+    let own = items.kernels.iter().filter(|(path, _)| items.root_of(path) == 0);
+    Ok(own
         .filter_map(|(path, how)| {
             let name = path.last()?.clone();
             let item = items.items.get(path)?;

@@ -1,6 +1,7 @@
 //! Collects the items of a file.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use perpetua_syntax::parse::options::{KernelOptions, read_crate};
 use perpetua_syntax::{FunctionKind, Scalar, parse};
 use proc_macro2::TokenStream;
 
+use super::crates::{Crates, first_names};
 use super::defined::{Defined, Space};
 use super::handlers::Templates;
 use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
@@ -30,12 +32,19 @@ pub(super) struct Collector<'f> {
     pub(super) read: usize,
     /// Modules in files that were not found.
     pub(super) elsewhere: Vec<(ModulePath, Vec<String>)>,
+    /// Names with which paths begin, since other crates were looked for.
+    pub(super) names: BTreeSet<String>,
 }
 
 impl Items {
     /// The items of a parsed file, and of its modules in files of their own.
-    pub(super) fn collect(parsed: &syn::File, file: &str, files: Files<'_>) -> Result<Items, SourceError> {
-        Items::collect_with(&[parsed], Beside::of(file, files), file, None, &[])
+    pub(super) fn collect(
+        parsed: &syn::File,
+        file: &str,
+        files: Files<'_>,
+        crates: Crates<'_>,
+    ) -> Result<Items, SourceError> {
+        Items::collect_with(&[parsed], Beside::of(file, files), file, None, &[], crates)
     }
 
     /// The items of a file and of what its handlers refer to.
@@ -47,7 +56,8 @@ impl Items {
         types: &[(&str, TypeDesc)],
     ) -> Result<Items, SourceError> {
         let beside = Beside::of(file, files);
-        Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types)
+        let alone = |_: &str, _: &str| Ok(None);
+        Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types, &alone)
     }
 
     fn collect_with(
@@ -56,6 +66,7 @@ impl Items {
         file: &str,
         templates: Option<Rc<Templates>>,
         types: &[(&str, TypeDesc)],
+        crates: Crates<'_>,
     ) -> Result<Items, SourceError> {
         let mut collector = Collector {
             items: Items {
@@ -69,10 +80,12 @@ impl Items {
             beside,
             read: 0,
             elsewhere: Vec::new(),
+            names: BTreeSet::new(),
         };
         for parsed in parsed {
             collector.module(&parsed.items, &Vec::new());
         }
+        collector.dependencies(file, crates);
         for (module, path) in std::mem::take(&mut collector.elsewhere) {
             let kind = ItemKind::Unusable("its module is in another file, which was not found".to_owned());
             // What has its name is no module.
@@ -203,6 +216,7 @@ impl Collector<'_> {
     }
 
     pub(super) fn module(&mut self, items: &[syn::Item], module: &ModulePath) {
+        self.names.extend(first_names(items));
         for item in items {
             match item {
                 syn::Item::Fn(item) => self.function(item, module),

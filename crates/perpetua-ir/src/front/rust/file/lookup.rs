@@ -180,6 +180,12 @@ impl Items {
         let Some(found) = found else {
             return Err(self.unknown(path, module));
         };
+        if let Found::Variant(at, _) | Found::Member(at, _) = &found
+            && let Ok(generic @ Resolved::GenericStruct(_)) = self.type_named(at, steps)
+        {
+            // What the type's arguments are follows from elsewhere.
+            return Ok(generic);
+        }
         match found {
             Found::Value(value) => Ok(Resolved::Const(value)),
             Found::Variant(owner, name) => match self.type_at(&owner, steps)? {
@@ -241,6 +247,11 @@ impl Items {
         }
     }
 
+    /// How many names of a module's path are those of its crate.
+    pub(super) fn root_of(&self, path: &[String]) -> usize {
+        usize::from(path.first().is_some_and(|first| self.crates.contains(first)))
+    }
+
     /// What the path means where it stands in `module`; `None` where it leads out of the file.
     fn find(
         &self,
@@ -270,7 +281,7 @@ impl Items {
                 return self.below(owner, rest, steps);
             }
             [first, rest @ ..] if first == "crate" => {
-                at.clear();
+                at.truncate(self.root_of(&at));
                 segments = rest;
                 relative = false;
             }
@@ -295,10 +306,10 @@ impl Items {
                 found => return Ok(found),
             }
         }
-        // A crate: the one that the file was given, or the standard library.
+        // A crate: one that the file was given or names, or the standard library.
         if segments
             .first()
-            .is_some_and(|first| matches!(first.as_str(), "perpetua" | "std" | "core"))
+            .is_some_and(|first| matches!(first.as_str(), "perpetua" | "std" | "core") || self.crates.contains(first))
             && let Some(found) = self.below(&[], segments, steps)?
         {
             return Ok(Some(found));

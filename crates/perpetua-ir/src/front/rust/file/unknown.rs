@@ -20,9 +20,13 @@ impl Items {
             false => self.module_of(before, module),
         };
         let Some(at) = at else {
+            let remedy = match &self.no_crates {
+                Some(why) => format!("other crates are not known: {why}"),
+                None => "only this file and crates with device functions are read: move the definition here, or use `#[kernel]` in its crate".into(),
+            };
             return (
                 format!("`{}` leads out of {}", path.text(), self.file_text()),
-                "only this file is read: move the definition here, or use `#[kernel]` in its crate".into(),
+                remedy,
             );
         };
         // What stands for a module whose file is missing.
@@ -76,10 +80,11 @@ impl Items {
         let mut at = module.clone();
         for (i, name) in names.iter().enumerate() {
             match *name {
-                "crate" if i == 0 => at.clear(),
+                "crate" if i == 0 => at.truncate(self.root_of(&at)),
                 "self" if i == 0 => {}
                 "super" => drop(at.pop()?),
                 name if i == 0 && KNOWN.contains(&name) => return None,
+                name if i == 0 && self.crates.iter().any(|known| known == name) => at = vec![name.to_owned()],
                 name => {
                     at.push(name.to_owned());
                     if !self.modules.contains(&at) {
