@@ -29,9 +29,14 @@ pub(crate) fn closure(
         entries.push(match entry.usage {
             PathUsage::Type if !path.has_args => quote_spanned!(span=> #r.ty::<#whole>(#id);),
             PathUsage::Type | PathUsage::StructLiteral => path.generic_type(&whole, id, facade),
-            PathUsage::Value | PathUsage::Pattern => {
-                quote_spanned!(span=> #r.constant(#id, &#whole);)
-            }
+            PathUsage::Value | PathUsage::Pattern => match path.head(None) {
+                // Of a generic type, what it is by itself: then the type's arguments follow from elsewhere.
+                Some(ty) if !path.begins_with_self() => quote_spanned! {span=> {
+                    use #facade::Described as _;
+                    #ty::__perpetua_value(#r, #id, &#whole);
+                }},
+                _ => quote_spanned!(span=> #r.constant(#id, &#whole);),
+            },
             PathUsage::Call => match path.head(own) {
                 Some(ty) => {
                     let known = path
@@ -115,8 +120,9 @@ fn primitives(
     struct Named(BTreeMap<String, syn::Ident>);
     impl Visit<'_> for Named {
         fn visit_path(&mut self, path: &syn::Path) {
-            const PRIMITIVES: [&str; 13] = [
-                "bool", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "f32", "f64",
+            const PRIMITIVES: [&str; 15] = [
+                "bool", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+                "usize", "f32", "f64",
             ];
             let first = path.segments.first().map(|segment| &segment.ident);
             if let Some(name) = first.filter(|name| PRIMITIVES.iter().any(|known| name == known)) {

@@ -51,6 +51,11 @@ pub trait Described {
     {
         resolver.ty::<Self>(path);
     }
+
+    /// Tells `resolver` that the path is this constant of the type. Of a generic type it may be a variant.
+    fn __perpetua_value<C: GpuConst + ?Sized>(resolver: &mut Resolver, path: u32, value: &C) {
+        resolver.constant(path, value);
+    }
 }
 
 impl<T> Described for T {}

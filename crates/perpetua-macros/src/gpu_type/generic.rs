@@ -117,6 +117,11 @@ pub(super) fn sample_items(
             pub fn __perpetua_type(r: &mut #facade::Resolver, path: u32) {
                 r.generic_struct(path, Self::__perpetua_struct());
             }
+
+            #[doc(hidden)]
+            pub fn __perpetua_value(r: &mut #facade::Resolver, path: u32, _: &Self) {
+                r.generic_struct(path, Self::__perpetua_struct());
+            }
         }
 
         #quiet

@@ -370,3 +370,51 @@ fn answers(x: &[f32], y: &mut [[f32; 4]]) {
 fn variants_hold_options() {
     check(answers::kernel(), answers, &floats(64), &[[0.0f32; 4]; 64]);
 }
+
+/// Variants whose names are written like constants, and constants of the type.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+enum Space<T> {
+    RGB,
+    HSV,
+    XYZ(T),
+}
+
+#[device]
+impl<T: Copy> Space<T> {
+    const USUAL: Self = Self::HSV;
+    const COUNT: u32 = 3;
+
+    fn of(i: usize, value: T) -> Self {
+        match i % 3 {
+            0 => Space::RGB,
+            1 => Space::USUAL,
+            _ => Space::XYZ(value),
+        }
+    }
+}
+
+#[kernel]
+fn spaces(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    let mut space = Space::of(i, x[i]);
+    let first = match space {
+        Space::RGB => 1.0,
+        Space::HSV => 2.0,
+        Space::XYZ(value) => value,
+    };
+    let other: Space<u32> = if i % 2 == 0 { Space::RGB } else { Space::USUAL };
+    let second = match other {
+        Space::XYZ(count) => count,
+        Space::HSV => 10 + Space::<u32>::COUNT,
+        Space::RGB => 20,
+    };
+    if first > 1.5 {
+        space = Space::RGB;
+    }
+    y[i] = first + second as f32 + matches!(space, Space::RGB) as u32 as f32;
+}
+
+#[test]
+fn variants_and_constants_of_generic_enums_may_be_written_in_capitals() {
+    check(spaces::kernel(), spaces, &floats(64), &[0.0f32; 64]);
+}

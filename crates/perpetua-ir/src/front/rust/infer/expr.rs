@@ -9,7 +9,7 @@ use super::call::member::Reach;
 use super::coerce::standing;
 use super::consteval::constant_expr;
 use super::scalar_consts;
-use super::signature::{not_a, path_meaning, path_text};
+use super::signature::{last_name, not_a, path_meaning, path_text};
 use super::tree::{Expr, ExprKind};
 use super::ty::{Generic, Kind, Ty};
 use super::{Checker, Result};
@@ -248,16 +248,24 @@ impl Checker<'_> {
     }
 
     fn path_value(&mut self, path: u32, line: u32) -> Result<Expr> {
-        match path_meaning(&self.loaded, path, line)? {
-            Resolved::Const(value) => Ok(constant_expr(&path_text(&self.loaded, path), value.clone(), line)),
-            other => Err(not_a(&self.loaded, path, line, "a constant", other)),
+        let loaded = self.loaded.clone();
+        match path_meaning(&loaded, path, line)? {
+            Resolved::Const(value) => Ok(constant_expr(&path_text(&loaded, path), value.clone(), line)),
+            Resolved::GenericStruct(of) => {
+                let ty = self.named_instance(of, &[], line)?;
+                self.const_of(ty, None, &last_name(&loaded, path), line)
+            }
+            other => Err(not_a(&loaded, path, line, "a constant", other)),
         }
     }
 
     /// A constant of a type.
     pub(super) fn type_constant(&mut self, member: &syntax::TypeMember, line: u32) -> Result<ConstValue> {
-        let (via, name) = (member.via.as_deref(), member.name.as_str());
         let ty = self.ty(&member.ty, line)?;
+        self.constant_in(ty, member.via.as_deref(), &member.name, line)
+    }
+
+    fn constant_in(&mut self, ty: Ty, via: Option<&str>, name: &str, line: u32) -> Result<ConstValue> {
         let known = match self.types.shallow(&ty) {
             Ty::Scalar(s) => scalar_consts::lookup(s, name, self.program.width),
             Ty::Enum(desc) if via.is_none() => {
@@ -283,19 +291,24 @@ impl Checker<'_> {
     }
 
     fn type_const(&mut self, member: &syntax::TypeMember, line: u32) -> Result<Expr> {
-        let (ty, via) = (self.ty(&member.ty, line)?, member.via.as_deref());
+        let ty = self.ty(&member.ty, line)?;
+        self.const_of(ty, member.via.as_deref(), &member.name, line)
+    }
+
+    /// A type's variant without data, or its constant.
+    fn const_of(&mut self, ty: Ty, via: Option<&str>, name: &str, line: u32) -> Result<Expr> {
         if via.is_none()
-            && let Some(variant) = self.unit_variant(&ty, &member.name, line)
+            && let Some(variant) = self.unit_variant(&ty, name, line)
         {
             return Ok(variant);
         }
         if !matches!(ty, Ty::Scalar(_))
-            && let Some(computed) = self.computed_constant(&ty, via, &member.name, line)?
+            && let Some(computed) = self.computed_constant(&ty, via, name, line)?
         {
             return Ok(computed);
         }
-        let value = self.type_constant(member, line)?;
-        Ok(constant_expr(&member.name, value, line))
+        let value = self.constant_in(ty, via, name, line)?;
+        Ok(constant_expr(name, value, line))
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &syntax::Expr, hint: Option<&Ty>, line: u32) -> Result<Expr> {

@@ -235,6 +235,13 @@ pub(crate) fn path_text(loaded: &Loaded, path: u32) -> String {
         .map_or_else(String::new, syntax::PathRef::text)
 }
 
+/// A path's last name.
+pub(crate) fn last_name(loaded: &Loaded, path: u32) -> String {
+    let path = loaded.tree.paths.get(path as usize);
+    let last = path.and_then(|path| path.segments.last());
+    last.map_or_else(String::new, |segment| segment.name.clone())
+}
+
 /// The error of a path that means something else.
 pub(crate) fn not_a(
     loaded: &Loaded,
