@@ -5,6 +5,7 @@ use std::io::Write;
 use perpetua::device::cpu::CpuContext;
 use perpetua::device::{BackendKind, Device, Error, backends};
 use perpetua_ir::ir::{Kernel, Scalar, Type};
+use perpetua_ir::ops::Capability;
 
 use super::Job;
 use super::launch::launch;
@@ -32,7 +33,13 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         Ok(reference) => reference,
         Err(error) => return Err(job.failed(error, plan, " in the interpreter")),
     };
-    row("interpreter", "what the others are compared with; no races")?;
+    let subgroups = plan.kernel.facts().needs(Capability::Subgroups);
+    let width = |device: &Device| match subgroups {
+        true => format!(", {}", subgroups_of(device.info().subgroup_size)),
+        false => String::new(),
+    };
+    let text = format!("what the others are compared with; no races{}", width(&cpu));
+    row("interpreter", &text)?;
     let (mut wrong, mut failed) = (0, 0);
     for entry in backends().into_iter().filter(|entry| entry.order.is_some()) {
         let kind = entry.kind;
@@ -59,7 +66,13 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         };
         wrong += usize::from(said.is_err());
         let (Ok(text) | Err(text)) = said;
-        row(kind.name(), &format!("{} ({})", text, device.info().name))?;
+        let on = format!("({}{})", device.info().name, width(&device));
+        row(kind.name(), &format!("{text} {on}"))?;
+    }
+    if subgroups {
+        let text =
+            "of other widths are not tried: a kernel that asks how wide they are may do otherwise there";
+        row("subgroups", text)?;
     }
     match wrong {
         0 if failed > 0 => Err(format!("{failed} of the backends failed to run it").into()),
@@ -70,6 +83,14 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         )
         .into()),
         n => Err(format!("{n} of the backends differ from the interpreter").into()),
+    }
+}
+
+/// How wide a device's subgroups are, in words.
+fn subgroups_of((least, most): (u32, u32)) -> String {
+    match least == most {
+        true => format!("subgroups of {least} lanes"),
+        false => format!("subgroups of {least} to {most} lanes"),
     }
 }
 
