@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use perpetua_syntax::{ConstDef, DEBUG_ASSERTIONS, Scalar};
+use perpetua_syntax::{ConstDef, DEBUG_ASSERTIONS, PathUsage, Scalar};
 
 use super::lookup::{Result, WIDTH};
 use super::{Items, ModulePath};
@@ -47,7 +47,19 @@ impl Items {
         steps: u32,
     ) -> Result<ConstValue> {
         let program = Program::new(WIDTH);
+        let called = def.paths.iter().find(|path| path.usage == PathUsage::Call);
         let refused = |e: crate::front::rust::LowerError| {
+            if let Some(called) = called {
+                return (
+                    format!(
+                        "the constant `{}` is what `{}` gives, which rustc alone computes",
+                        def.name,
+                        called.text()
+                    ),
+                    "write its value, or compile the kernel in a crate, where rustc has computed it"
+                        .to_owned(),
+                );
+            }
             let cause = if e.cause.starts_with("the constant `") {
                 e.cause
             } else {
