@@ -130,6 +130,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = &self.site.subject;
         match self.site.kind {
+            FaultKind::IndexOutOfBounds if subject.is_empty() => write!(
+                f,
+                "index out of bounds: the length is {} but the index is {}",
+                self.operand(1),
+                self.operand(0)
+            )?,
             FaultKind::IndexOutOfBounds => write!(
                 f,
                 "index out of bounds: the length of `{subject}` is {} but the index is {}",
@@ -168,6 +174,9 @@ impl fmt::Display for Fault {
                     &self.site.operands,
                     &self.operands,
                 ))?;
+            }
+            FaultKind::UnreachableEnum if subject.is_empty() => {
+                write!(f, "an enum has no variant with the value {}", self.operand(0))?;
             }
             FaultKind::UnreachableEnum => {
                 write!(f, "`{subject}` has no variant with the value {}", self.operand(0))?;

@@ -180,7 +180,7 @@ fn what_has_no_equal_is_named() {
         ),
         (
             "a fault",
-            refused(|k, _| k.effect(Effect::Fault(perpetua_ir::ir::FaultKind::Unreachable, Vec::new()))),
+            refused(|k, _| k.effect(Effect::fault(perpetua_ir::ir::FaultKind::Unreachable, Vec::new()))),
             "the fault `unreachable`",
         ),
         (

@@ -2,9 +2,10 @@
 
 mod number;
 
-use half::{bf16, f16};
+use half::f16;
 use perpetua_ir::ir::constant::parse_constant;
 use perpetua_ir::ir::{Scalar, Type, npy as array_file};
+use perpetua_ir::ops::eval::float_bits;
 use perpetua_ir::plain::misleads;
 
 pub(crate) use number::{is_same, number, steps_between};
@@ -52,12 +53,12 @@ impl Content {
         let mut state = 0u64;
         for i in 0..count {
             let bits = match (kind, ty.is_float()) {
-                ("ones", true) => float(ty, 1.0),
+                ("ones", true) => float_bits(ty, 1.0),
                 ("ones", false) => 1,
-                ("range", true) => float(ty, i as f64),
+                ("range", true) => float_bits(ty, i as f64),
                 ("range", false) => i as u64,
                 // Uniform in [0, 1).
-                (_, true) => float(ty, (random(&mut state) >> 11) as f64 / (1u64 << 53) as f64),
+                (_, true) => float_bits(ty, (random(&mut state) >> 11) as f64 / (1u64 << 53) as f64),
                 (_, false) => random(&mut state) >> (64 - ty.bits()),
             };
             let bits = if ty == Scalar::Bool { bits & 1 } else { bits };
@@ -143,15 +144,6 @@ fn random(state: &mut u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-fn float(ty: Scalar, value: f64) -> u64 {
-    match ty {
-        Scalar::F16 => f16::from_f64(value).to_bits().into(),
-        Scalar::BF16 => bf16::from_f64(value).to_bits().into(),
-        Scalar::F64 => value.to_bits(),
-        _ => (value as f32).to_bits().into(),
-    }
 }
 
 /// Memory for so many bytes, or that there is none.

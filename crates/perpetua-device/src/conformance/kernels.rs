@@ -203,7 +203,7 @@ pub(super) fn unreachable_enum(device: &Device) -> Result<Compiled, Failure> {
             let bad = k.binary(BinaryOp::Ge, v, three)?;
             k.if_(bad, |k| {
                 k.set_line(FAULT_LINE);
-                k.effect(Effect::Fault(FaultKind::UnreachableEnum, vec![v]))
+                k.effect(Effect::fault(FaultKind::UnreachableEnum, vec![v]))
             })?;
             k.store(Place::element(out, i), v)
         })

@@ -57,6 +57,17 @@ impl KernelBuilder {
         }
     }
 
+    /// What memory is called.
+    pub fn name_of(&self, base: Base) -> &str {
+        let name = match base {
+            Base::Local(id) => self.body.locals.get(id.0 as usize).map(|local| &local.name),
+            Base::Shared(i) => self.kernel.shared.get(i as usize).map(|shared| &shared.name),
+            Base::Buffer(i) => self.kernel.params.get(i as usize).map(|param| &param.name),
+            Base::Constant(i) => self.kernel.constants.get(i as usize).map(|table| &table.name),
+        };
+        name.map_or("", String::as_str)
+    }
+
     /// The kernel as declared so far (its body is empty until [`KernelBuilder::finish`]).
     pub fn kernel_mut(&mut self) -> &mut Kernel {
         &mut self.kernel

@@ -2,6 +2,7 @@
 //! IR's text form, which has its own.
 
 use super::Scalar;
+use crate::ops::eval::{eval_cast, float_bits};
 use half::{bf16, f16};
 
 /// A constant's text: `bits` are its own, zero-extended.
@@ -69,13 +70,9 @@ pub fn parse_constant(ty: Scalar, text: &str) -> Result<u64, String> {
         let plain = text.replace('_', "");
         let value = |wrong: std::num::ParseFloatError| format!("`{text}` is not a float: {wrong}");
         let (value, bits): (f64, u64) = match ty {
-            Scalar::F16 => {
-                let value = f16::from_f64(plain.parse().map_err(value)?);
-                (value.into(), value.to_bits().into())
-            }
-            Scalar::BF16 => {
-                let value = bf16::from_f64(plain.parse().map_err(value)?);
-                (value.into(), value.to_bits().into())
+            Scalar::F16 | Scalar::BF16 => {
+                let bits = float_bits(ty, plain.parse().map_err(value)?);
+                (f64::from_bits(eval_cast(ty, Scalar::F64, bits)), bits)
             }
             Scalar::F64 => {
                 let value: f64 = plain.parse().map_err(value)?;

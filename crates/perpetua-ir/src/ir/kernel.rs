@@ -630,11 +630,18 @@ pub enum Effect {
     Device(DeviceOp, Vec<Value>),
     /// Prints a line. A target without printing refuses it by capability.
     Print(Vec<PrintPiece>, Vec<Value>),
-    /// Reports a fault and marks the lane dead (a lane that is dead already reports nothing more). Up to two
-    /// integer operands.
-    Fault(FaultKind, Vec<Value>),
+    /// Reports a fault and marks the lane dead (a lane that is dead already reports nothing more): of which kind, what it
+    /// is about as the source calls it (perhaps nothing), and up to two integer operands.
+    Fault(FaultKind, Arc<str>, Vec<Value>),
     /// As [`Effect::Fault`], with a message that the host formats. Up to [`OPERANDS`](crate::fault::record::OPERANDS) scalars.
     Panic(Vec<PrintPiece>, Vec<Value>),
+}
+
+impl Effect {
+    /// A fault about nothing that has a name.
+    pub fn fault(kind: FaultKind, operands: Vec<Value>) -> Effect {
+        Effect::Fault(kind, "".into(), operands)
+    }
 }
 
 impl Op {

@@ -60,7 +60,7 @@ macro_rules! visitors {
                     }
                     Effect::Device(_, args)
                     | Effect::Print(_, args)
-                    | Effect::Fault(_, args)
+                    | Effect::Fault(.., args)
                     | Effect::Panic(_, args) => {
                         for v in args {
                             visit($pass!(v));

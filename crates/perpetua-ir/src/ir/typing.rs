@@ -481,7 +481,7 @@ impl<'a> Declarations<'a> {
                 args.iter()
                     .try_for_each(|a| self.scalar(*a, "printed value").map(|_| ()))
             }
-            Effect::Fault(_, operands) => {
+            Effect::Fault(.., operands) => {
                 if operands.len() > 2 {
                     return Err(TypeError::Arity {
                         what: "fault".into(),

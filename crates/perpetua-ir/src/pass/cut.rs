@@ -156,7 +156,7 @@ impl Tell<'_> {
         self.if_(
             &mut code,
             cut,
-            Inst::Do(Effect::Fault(FaultKind::LoopCut, vec![allowed])),
+            Inst::Do(Effect::fault(FaultKind::LoopCut, vec![allowed])),
         );
         code
     }

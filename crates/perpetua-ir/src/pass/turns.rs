@@ -75,7 +75,7 @@ impl Count<'_> {
         let mark = out.constant(body, Scalar::U32, OUT_OF_TURNS.into());
         let marked = out.let_(body, Op::Binary(BinaryOp::Or, word, mark), Type::U32);
         out.push(Inst::Do(Effect::Store(self.word.clone(), marked, None)));
-        out.push(Inst::Do(Effect::Fault(FaultKind::TimeLimit, Vec::new())));
+        out.push(Inst::Do(Effect::fault(FaultKind::TimeLimit, Vec::new())));
         code.push(Inst::If(none, Block(out.0), Block::default()));
         let rest = code.let_(body, Op::Binary(BinaryOp::Sub, left, one), Type::U32);
         code.push(Inst::Do(Effect::Store(Place::local(self.left), rest, None)));

@@ -297,7 +297,7 @@ impl<'a> Check<'a, '_> {
     fn effect(&self, effect: &Effect) -> Result<(), Cause> {
         match effect {
             Effect::Store(place, ..) => self.reaches(place.base)?,
-            Effect::Fault(kind, operands) => {
+            Effect::Fault(kind, _, operands) => {
                 let expected = kind.operands();
                 let words = *kind == FaultKind::DivisionByZero && operands.len() == 2;
                 if operands.len() != expected && !words {

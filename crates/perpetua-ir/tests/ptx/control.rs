@@ -255,7 +255,7 @@ fn fault_sites_are_numbered_as_they_stand() {
         k.store(Place::element(y, i), c)?;
         let never = k.bool(false);
         k.if_(never, |k| {
-            k.effect(Effect::Fault(FaultKind::UnreachableEnum, vec![i]))
+            k.effect(Effect::fault(FaultKind::UnreachableEnum, vec![i]))
         })?;
         k.load(Place::element(y, c)).map(|_| ())
     }));

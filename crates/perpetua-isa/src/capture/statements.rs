@@ -123,7 +123,7 @@ impl Capture<'_> {
             }
             Effect::Device(op, _) => self.device(*op),
             Effect::Print(..) => self.refuse("printing", "programs print nothing: store to a buffer"),
-            Effect::Fault(kind, _) => self.refuse(
+            Effect::Fault(kind, ..) => self.refuse(
                 format!("the fault `{}`", kind.name()),
                 "programs fault where they index and divide alone",
             ),

@@ -47,7 +47,7 @@ impl Emitter<'_> {
         let over = self.k.binary(BinaryOp::Lt, left, cost)?;
         self.k.if_(over, |k| {
             let instructions = k.u32(budgets.instructions);
-            k.effect(Effect::Fault(FaultKind::BudgetSpent, vec![instructions]))?;
+            k.effect(Effect::fault(FaultKind::BudgetSpent, vec![instructions]))?;
             if meets {
                 k.push(Inst::Return(None));
             }

@@ -141,7 +141,7 @@ impl Emitter<'_> {
 
     pub(super) fn fault_when(&mut self, condition: Value, kind: FaultKind, operands: Vec<Value>) -> Result {
         self.when(condition, |emitter| {
-            emitter.k.effect(Effect::Fault(kind, operands))
+            emitter.k.effect(Effect::Fault(kind, "span".into(), operands))
         })
     }
 

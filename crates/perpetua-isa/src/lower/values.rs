@@ -1,7 +1,7 @@
 //! Values of operands: constants, what the launch supplies, indices, functions made of several operators.
 
-use half::{bf16, f16};
 use perpetua_ir::ir::{Axis, Base, Builtin, KernelBuilder, Op, Scalar, TypeError, Value};
+use perpetua_ir::ops::eval::float_bits;
 use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 use crate::instruction::Special;
@@ -11,13 +11,7 @@ type Result<T> = std::result::Result<T, TypeError>;
 
 /// A float constant of a type.
 pub(super) fn float(k: &mut KernelBuilder, ty: Scalar, value: f64) -> Value {
-    let bits = match ty {
-        Scalar::F16 => f16::from_f64(value).to_bits().into(),
-        Scalar::BF16 => bf16::from_f64(value).to_bits().into(),
-        Scalar::F64 => value.to_bits(),
-        _ => (value as f32).to_bits().into(),
-    };
-    k.constant(ty, bits)
+    k.constant(ty, float_bits(ty, value))
 }
 
 /// Where a launch lies in the whole grid, of which it is a part.

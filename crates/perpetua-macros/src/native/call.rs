@@ -66,6 +66,10 @@ impl Lane<'_> {
                 let native = self.setting.native();
                 return quote!(#native::halves::narrow(#(#args),*));
             }
+            if name_text == "from_f64" {
+                // `half`'s rounds twice on most processors.
+                return self.refuse();
+            }
             if is_plain_function(&name_text) {
                 return quote!(#path(#(#args),*));
             }

@@ -52,7 +52,10 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("for §(a, b) in 0..n {}", &[(R::ForPattern, "")]),
     ("let s = §\"text\";", &[(R::StringLiteral, "")]),
     ("let c = §'c';", &[(R::CharLiteral, "")]),
-    ("let i = §340282366920938463463374607431768211456;", &[(R::WideLiteral, "")]),
+    (
+        "let i = §340282366920938463463374607431768211456;",
+        &[(R::WideLiteral, "")],
+    ),
     ("let i = §1meters;", &[(R::LiteralSuffix, "meters")]),
     ("let r = §&mut (n + 1); let s = &(n + 1);", &[(R::RefOfValue, "")]),
     ("helper(&[1.0, 2.0], §&mut g());", &[(R::RefOfValue, "")]),

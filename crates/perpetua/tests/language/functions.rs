@@ -3,8 +3,10 @@
 use std::array;
 
 use perpetua::prelude::*;
+use perpetua_ir::ir::Scalar;
+use perpetua_ir::ops::eval::float_bits;
 
-use crate::harness::{check, floats, panics};
+use crate::harness::{check, floats, on_devices, panics};
 
 #[kernel]
 fn integers(x: &[u32], y: &mut [[u32; 8]]) {
@@ -252,4 +254,54 @@ fn special_functions() {
             assert_eq!(found, expected);
         },
     );
+}
+
+#[kernel]
+fn narrowed(x: &[f64], y: &mut [[u16; 2]]) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = [f16::from_f64(x[i]).to_bits(), bf16::from_f64(x[i]).to_bits()];
+    }
+}
+
+/// Numbers on and beside the middle between two neighbours, with the bits of the nearest: a first rounding to f32 would move those beside it
+/// there.
+fn middles(value: fn(u16) -> f64, bits: impl Iterator<Item = u16>) -> Vec<(f64, u16)> {
+    let around = |bits: u16| {
+        let middle = (value(bits) + value(bits + 1)) / 2.0;
+        let even = bits + (bits & 1);
+        let all = [
+            (middle.next_down(), bits),
+            (middle, even),
+            (middle.next_up(), bits + 1),
+        ];
+        all.into_iter()
+            .flat_map(|(x, bits)| [(x, bits), (-x, bits | 0x8000)])
+    };
+    bits.flat_map(around).collect()
+}
+
+#[test]
+fn halves_of_f64_are_rounded_once() {
+    let of_f16 = middles(|b| f16::from_bits(b).to_f64(), (0..0x7bff).step_by(37));
+    let of_bf16 = middles(|b| bf16::from_bits(b).to_f64(), (0..0x7f7f).step_by(41));
+    for (cases, at, scalar) in [(of_f16, 0, Scalar::F16), (of_bf16, 1, Scalar::BF16)] {
+        for (x, bits) in &cases {
+            assert_eq!(float_bits(scalar, *x), u64::from(*bits), "{x:e}");
+        }
+        let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
+        on_devices(
+            narrowed::kernel(),
+            &x,
+            &vec![[0u16; 2]; x.len()],
+            |found, on| match found {
+                Ok(found) => {
+                    for ((x, bits), found) in cases.iter().zip(found) {
+                        assert_eq!(found[at], *bits, "{x:e} on {on}");
+                    }
+                }
+                Err(e) => assert!(on.contains("wgpu"), "{on}: {e}"),
+            },
+        );
+    }
 }

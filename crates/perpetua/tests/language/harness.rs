@@ -139,7 +139,7 @@ fn audit<I: GpuType, O: GpuType>(kernel: KernelFn, config: LaunchConfig, input: 
 }
 
 /// Launches the kernel on each device, in each way that the device has, and says what came of it.
-fn on_devices<I: GpuType, O: GpuType>(
+pub(crate) fn on_devices<I: GpuType, O: GpuType>(
     kernel: KernelFn,
     input: &[I],
     out: &[O],

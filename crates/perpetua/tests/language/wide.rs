@@ -9,13 +9,27 @@ const COUNT: usize = 256;
 
 /// Values at the edges, and random ones of all lengths.
 fn numbers() -> Vec<u128> {
-    let mut edges = vec![0, 1, 2, 3, 7, 10, u128::MAX, u128::MAX - 1, 1 << 127, (1 << 127) - 1, (1 << 127) + 1];
+    let mut edges = vec![
+        0,
+        1,
+        2,
+        3,
+        7,
+        10,
+        u128::MAX,
+        u128::MAX - 1,
+        1 << 127,
+        (1 << 127) - 1,
+        (1 << 127) + 1,
+    ];
     for bit in [31, 32, 33, 63, 64, 65, 95, 96, 126] {
         edges.extend([1 << bit, (1u128 << bit) - 1, (1u128 << bit) + 1, !(1u128 << bit)]);
     }
     let mut state = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834_u128;
     let random = std::iter::repeat_with(move || {
-        state = state.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645).wrapping_add(0x5851_f42d_4c95_7f2d);
+        state = state
+            .wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645)
+            .wrapping_add(0x5851_f42d_4c95_7f2d);
         state.rotate_left(64) >> (state >> 121)
     });
     edges.into_iter().chain(random).take(COUNT + 64).collect()
@@ -25,7 +39,13 @@ fn run<const N: usize>(kernel: KernelFn, host: fn(&[u128], &mut [[u128; N]])) {
     let input = numbers();
     check(kernel, host, &input, &[[0; N]; COUNT]);
     // Each beside each other one at some time.
-    let turned: Vec<u128> = input.iter().rev().copied().chain(input.iter().copied()).step_by(2).collect();
+    let turned: Vec<u128> = input
+        .iter()
+        .rev()
+        .copied()
+        .chain(input.iter().copied())
+        .step_by(2)
+        .collect();
     check(kernel, host, &turned, &[[0; N]; COUNT]);
 }
 
@@ -139,13 +159,20 @@ fn casts(x: &[u128], y: &mut [[u128; 10]]) {
             (a as f32 * -3.0) as u128 ^ (a as f32 / 1e30) as i128 as u128,
             u128::from(a as u16).wrapping_add(i128::from(b as i32) as u128),
             u64::try_from(a).unwrap_or(9) as u128 ^ i128::try_from(a).unwrap_or(10) as u128,
-            u128::from(a > 5) ^ (f32::NAN as u128) ^ (f32::INFINITY as u128) ^ (f32::NEG_INFINITY as i128 as u128),
+            u128::from(a > 5)
+                ^ (f32::NAN as u128)
+                ^ (f32::INFINITY as u128)
+                ^ (f32::NEG_INFINITY as i128 as u128),
         ];
     }
 }
 
 const BIG: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
-const TABLE: [i128; 3] = [-170_141_183_460_469_231_731_687_303_715_884_105_728, -1, i128::MAX];
+const TABLE: [i128; 3] = [
+    -170_141_183_460_469_231_731_687_303_715_884_105_728,
+    -1,
+    i128::MAX,
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, GpuType)]
 #[repr(C)]
@@ -183,7 +210,8 @@ fn forms(x: &[u128], y: &mut [Both]) {
         for k in (-3..=(a % 4) as i128).rev() {
             sum = sum.wrapping_mul(7).wrapping_sub(k);
         }
-        sum = sum.wrapping_add(TABLE[i % 3]) ^ x[i..i + 4].iter().fold(0, |s, v| s ^ v.rotate_left(3)) as i128;
+        sum =
+            sum.wrapping_add(TABLE[i % 3]) ^ x[i..i + 4].iter().fold(0, |s, v| s ^ v.rotate_left(3)) as i128;
         let other = y[i];
         y[i] = Both {
             tag: class + u32::from(other.wide == -1) + u128::BITS,
@@ -240,9 +268,14 @@ fn divisions_without_a_result_are_faults() {
         for device in devices() {
             let (x, y) = (device.upload(&x).unwrap(), device.zeros::<i128>(40).unwrap());
             let config = LaunchConfig::linear(40, 32);
-            let fault = device.launch(&divided::kernel(), config, args![&x, &y]).and_then(|()| device.synchronize());
+            let fault = device
+                .launch(&divided::kernel(), config, args![&x, &y])
+                .and_then(|()| device.synchronize());
             let fault = fault.unwrap_err().to_string();
-            assert!(fault.contains(&text) && fault.contains("lane (1, 0, 0)"), "{fault}");
+            assert!(
+                fault.contains(&text) && fault.contains("lane (1, 0, 0)"),
+                "{fault}"
+            );
         }
     }
     renders(divided::kernel());

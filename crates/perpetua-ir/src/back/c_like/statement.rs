@@ -250,7 +250,7 @@ impl<'m> Writer<'m> {
                 self.declare(range.start, &stmt.inst);
                 self.d.print(self, stmt.line, pieces, &args);
             }
-            Effect::Fault(_, operands) | Effect::Panic(_, operands) => {
+            Effect::Fault(.., operands) | Effect::Panic(_, operands) => {
                 let operands = self.take_integers(operands);
                 self.settle_reads(&written);
                 self.d.fault(self, stmt.line, &operands);

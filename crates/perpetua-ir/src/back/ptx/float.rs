@@ -5,16 +5,12 @@ use super::Renderer;
 use super::emit::{Leaf, emit};
 use super::integer::arithmetic;
 use crate::ir::Scalar;
+use crate::ops::eval::float_bits;
 use crate::ops::{BinaryOp, Result as OpResult, TernaryOp, UnaryOp};
 
 /// The bits of a value at a float type.
 fn constant(s: Scalar, v: f64) -> Leaf {
-    Leaf::Imm(match s {
-        Scalar::F64 => v.to_bits(),
-        Scalar::F16 => half::f16::from_f64(v).to_bits().into(),
-        Scalar::BF16 => half::bf16::from_f64(v).to_bits().into(),
-        _ => (v as f32).to_bits().into(),
-    })
+    Leaf::Imm(float_bits(s, v))
 }
 
 /// The integer type of a float's bits.

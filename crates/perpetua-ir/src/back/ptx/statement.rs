@@ -263,7 +263,7 @@ impl<'k> Renderer<'k> {
                 self.print(args);
                 false
             }
-            Effect::Fault(_, operands) | Effect::Panic(_, operands) => self.fault(operands, last),
+            Effect::Fault(.., operands) | Effect::Panic(_, operands) => self.fault(operands, last),
         }
     }
 

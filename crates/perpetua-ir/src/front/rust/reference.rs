@@ -6,7 +6,7 @@ use perpetua_syntax::parse::{Refusal, STD_FUNCTIONS, iterate};
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
 
 use super::infer::call::FUNCTIONS;
-use super::infer::methods::{Method, Signature, Special, ir_scalar, lookup, names};
+use super::infer::methods::{Method, Signature, Special, lookup, names, num};
 use super::infer::ty::show;
 use super::infer::{option, slice};
 use crate::ops::{Capability, DeviceOp};
@@ -40,15 +40,15 @@ const GROUPS: [Group; 12] = [
 ];
 
 fn float(s: Scalar) -> bool {
-    ir_scalar(s, 64).is_float()
+    num(s, 64).like().is_float()
 }
 
 fn signed(s: Scalar) -> bool {
-    ir_scalar(s, 64).is_signed_int()
+    num(s, 64).like().is_signed_int()
 }
 
 fn unsigned(s: Scalar) -> bool {
-    ir_scalar(s, 64).is_unsigned_int()
+    num(s, 64).like().is_unsigned_int()
 }
 
 fn page() -> Result<String, std::fmt::Error> {
@@ -162,7 +162,7 @@ fn standard(text: &mut String) -> std::fmt::Result {
         let group = GROUPS.iter().find(|(_, has)| {
             Scalar::ALL
                 .iter()
-                .all(|s| has(*s) == domain.contains(ir_scalar(*s, 64)))
+                .all(|s| has(*s) == domain.contains(num(*s, 64).like()))
         });
         let of = group.map_or("", |(name, _)| *name);
         writeln!(text, "| `{name}({args})` | {of} | {result} |")?;

@@ -336,13 +336,9 @@ impl<'a> Flattener<'a> {
                 let site = self.program.prints.len() as u32 - 1;
                 self.emit(cx, Code::Print { site, args });
             }
-            Effect::Fault(kind, values) => {
+            Effect::Fault(kind, subject, values) => {
                 let (operands, types) = self.reported(cx, values)?;
-                let subject = match kind {
-                    FaultKind::IndexOutOfBounds => "span",
-                    _ => "enum",
-                };
-                let site = self.site(cx, *kind, subject.into(), types);
+                let site = self.site(cx, *kind, subject.to_string(), types);
                 self.fault(cx, site, operands);
             }
             Effect::Panic(message, values) => {

@@ -264,7 +264,7 @@ fn an_unknown_enum_value_ends_the_lane() {
         let t = thread(k);
         let default = k.block(|k| {
             k.set_line(8);
-            k.effect(Effect::Fault(FaultKind::UnreachableEnum, vec![t]))
+            k.effect(Effect::fault(FaultKind::UnreachableEnum, vec![t]))
         })?;
         let known = k.block(|_| Ok::<(), TypeError>(()))?;
         k.push(Inst::Switch {

@@ -254,7 +254,7 @@ impl Generator<'_> {
                 let c = self.value(k, scope, Scalar::Bool, 2)?;
                 let v = self.value(k, scope, Scalar::I32, 1)?;
                 k.if_(c, |k| {
-                    k.effect(Effect::Fault(FaultKind::UnreachableEnum, vec![v]))
+                    k.effect(Effect::fault(FaultKind::UnreachableEnum, vec![v]))
                 })?;
             }
             10 => {

@@ -135,13 +135,13 @@ impl Lane<'_> {
                     None => Flow::Dead,
                 }
             }
-            Inst::Do(fault @ (Effect::Fault(_, operands) | Effect::Panic(_, operands))) => {
+            Inst::Do(fault @ (Effect::Fault(.., operands) | Effect::Panic(_, operands))) => {
                 let operands = operands
                     .iter()
                     .map(|v| extend(scalar(f, *v), one(f, *v)))
                     .collect();
                 let kind = match fault {
-                    Effect::Fault(kind, _) => *kind,
+                    Effect::Fault(kind, ..) => *kind,
                     _ => FaultKind::Panic,
                 };
                 self.fault = Some((kind, f.line, operands));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, ParseError, Result, is_word};
 use super::words;
 use crate::ir::*;
+use crate::ops::eval::float_bits;
 use crate::verify::MAX_TYPE_DEPTH;
 
 /// Largest type that is read, in bytes: far above what the verifier allows, and sums of it cannot overflow.
@@ -456,8 +457,7 @@ impl<'t> Parser<'t> {
                 "false" => Some(0),
                 _ => None,
             },
-            Scalar::F16 => float(text).map(|v| half::f16::from_f64(v).to_bits().into()),
-            Scalar::BF16 => float(text).map(|v| half::bf16::from_f64(v).to_bits().into()),
+            Scalar::F16 | Scalar::BF16 => float(text).map(|v| float_bits(s, v)),
             // Not by way of f64: rounding twice can differ.
             Scalar::F32 => float(text).and_then(|_| text.parse::<f32>().ok().map(|v| v.to_bits().into())),
             Scalar::F64 => float(text).map(f64::to_bits),

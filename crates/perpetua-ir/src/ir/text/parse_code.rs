@@ -267,8 +267,13 @@ impl<'t> Parser<'t> {
             "panic" => self.formatted(Effect::Panic),
             "fault" => {
                 let kind = self.word("a fault's name, such as `division_by_zero`", words::fault_named)?;
+                self.cursor.space();
+                let subject = match self.cursor.peek() {
+                    Some('"') => self.cursor.string()?,
+                    _ => String::new(),
+                };
                 let operands = self.values()?;
-                self.simple(Inst::Do(Effect::Fault(kind, operands)))
+                self.simple(Inst::Do(Effect::Fault(kind, subject.into(), operands)))
             }
             _ => match self.device(word, false)? {
                 Some((op, args)) => self.simple(Inst::Do(Effect::Device(op, args))),

@@ -307,8 +307,12 @@ impl<'a, 'w> Printer<'a, 'w> {
                 }
                 Ok(())
             }
-            Effect::Fault(kind, operands) => {
+            Effect::Fault(kind, subject, operands) => {
                 write!(self.out, "fault {}", kind.name())?;
+                if !subject.is_empty() {
+                    self.out.write_char(' ')?;
+                    string(self.out, subject)?;
+                }
                 self.values(" ", operands)
             }
         }

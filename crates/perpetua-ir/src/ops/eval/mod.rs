@@ -123,6 +123,24 @@ pub fn eval_ternary(op: TernaryOp, s: Scalar, a: u64, b: u64, c: u64) -> u64 {
     out
 }
 
+/// The bits of the float next to a number, rounded once. `half`'s own conversion goes by way of f32 and rounds twice on processors
+/// that convert no f64.
+pub fn float_bits(s: Scalar, value: f64) -> u64 {
+    let near = value as f32;
+    match s {
+        Scalar::F64 => return value.to_bits(),
+        Scalar::F32 => return near.to_bits().into(),
+        _ => {}
+    }
+    let back = f64::from(near);
+    let mut bits = near.to_bits();
+    // To the odd neighbour, which keeps the side on which the number lies.
+    if back < value || back > value {
+        bits = (bits - u32::from(back.abs() > value.abs())) | 1;
+    }
+    eval_cast(Scalar::F32, s, bits.into())
+}
+
 /// Rust's `as`. Casts to f16 and bf16 round to f32 first.
 pub fn eval_cast(from: Scalar, to: Scalar, bits: u64) -> u64 {
     cast::one(from, to, bits)

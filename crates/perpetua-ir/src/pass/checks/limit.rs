@@ -98,7 +98,7 @@ impl Watch<'_> {
         let over = look.let_(body, Op::Binary(BinaryOp::Gt, now, self.until), Type::BOOL);
         let fault = Stmt {
             line,
-            inst: Inst::Do(Effect::Fault(FaultKind::TimeLimit, Vec::new())),
+            inst: Inst::Do(Effect::fault(FaultKind::TimeLimit, Vec::new())),
         };
         look.push(Inst::If(over, Block(vec![fault]), Block::default()));
         code.push(Inst::If(looks, Block(look.0), Block::default()));

@@ -170,9 +170,8 @@ fn source_sites(kernel: &Kernel) -> Vec<FaultSite> {
         body.block.walk(&mut |stmt| {
             let types = |values: &[Value]| values.iter().filter_map(|v| scalar_of(body, *v)).collect();
             match &stmt.inst {
-                Inst::Do(Effect::Fault(kind, operands)) => {
-                    let subject = rewrite::source_subject(*kind);
-                    sites.push(FaultSite::new(*kind, stmt.line, subject, types(operands)));
+                Inst::Do(Effect::Fault(kind, subject, operands)) => {
+                    sites.push(FaultSite::new(*kind, stmt.line, &**subject, types(operands)));
                 }
                 Inst::Do(Effect::Panic(message, args)) => {
                     sites.push(FaultSite::panic(stmt.line, message.clone(), types(args)));

@@ -50,7 +50,7 @@ fn check_form(explicit: &Explicit) {
         defined[..params].fill(true);
         block(&body.block, Declarations { kernel, body }, 0, &mut defined);
         body.block.walk(&mut |stmt| {
-            if let Inst::Do(Effect::Fault(kind, operands)) = &stmt.inst {
+            if let Inst::Do(Effect::Fault(kind, _, operands)) = &stmt.inst {
                 let types: Vec<Scalar> = operands.iter().filter_map(|v| scalar_of(body, *v)).collect();
                 found.push((*kind, stmt.line, types));
             }

@@ -86,7 +86,7 @@ impl Stop {
     pub(super) fn invalid(site: &'static Site, invalid: Invalid) -> Stop {
         Stop {
             site,
-            subject: site.subject,
+            subject: invalid.ty,
             kind: FaultKind::UnreachableEnum,
             operands: [invalid.value, 0],
             types: [Some(Scalar::U64), None],
@@ -114,10 +114,10 @@ impl Stop {
         }
     }
 
-    /// What is accessed or computed.
+    /// What is accessed or computed, where it has a name.
     pub(super) fn subject(&self) -> &'static str {
         match self.kind {
-            FaultKind::UnreachableEnum | FaultKind::Unreachable | FaultKind::ZeroStep => "enum",
+            FaultKind::Unreachable | FaultKind::ZeroStep => "",
             _ => self.subject,
         }
     }

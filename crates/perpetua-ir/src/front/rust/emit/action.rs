@@ -47,7 +47,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn unreachable(&mut self, line: u32) -> Result<()> {
-        let done = self.k.effect(Effect::Fault(FaultKind::Unreachable, Vec::new()));
+        let done = self.k.effect(Effect::fault(FaultKind::Unreachable, Vec::new()));
         self.typed(line, done)
     }
 }

@@ -20,7 +20,11 @@ impl Emitter<'_> {
         let s = num(s, self.program.width);
         // Patterns of `u128` end where those of `i128` do.
         let most = i128::try_from(s.greatest()).unwrap_or(i128::MAX);
-        if s.is_signed_int() { (-most - 1, most) } else { (0, most) }
+        if s.is_signed_int() {
+            (-most - 1, most)
+        } else {
+            (0, most)
+        }
     }
 
     /// Refuses constants that the type cannot hold.

@@ -90,7 +90,7 @@ impl Emitter<'_> {
                     ));
                 }
                 Offset::Known(_) => {}
-                Offset::Value(value) => self.check_offset(value, halo, line)?,
+                Offset::Value(value) => self.check_offset(value, halo, &src, line)?,
             }
         }
         match self.copy_of(&src) {
@@ -100,7 +100,7 @@ impl Emitter<'_> {
     }
 
     /// An offset that is known at run time only must not lie beyond the halo.
-    fn check_offset(&mut self, offset: Value, halo: i64, line: u32) -> Result<()> {
+    fn check_offset(&mut self, offset: Value, halo: i64, src: &Src, line: u32) -> Result<()> {
         if self.unchecked {
             return Ok(());
         }
@@ -113,10 +113,17 @@ impl Emitter<'_> {
             let near = self.not(bad, line)?;
             self.note(super::INSIDE, near, line)?;
         }
+        let subject = match src {
+            Src::Place(place) => self.k.name_of(place.base),
+            _ => "",
+        };
+        let subject = subject.into();
         let fault = self.branch(|this| {
-            let done = this
-                .k
-                .effect(Effect::Fault(FaultKind::IndexOutOfBounds, vec![from_edge, count]));
+            let done = this.k.effect(Effect::Fault(
+                FaultKind::IndexOutOfBounds,
+                subject,
+                vec![from_edge, count],
+            ));
             this.typed(line, done)?;
             Ok(Val::unit())
         })?;

@@ -77,7 +77,7 @@ impl Emitter<'_> {
     /// The check that comes with an index into memory, of an index into a part of it.
     fn check_index(&mut self, index: &Expr, length: &Expr, line: u32) -> Result<Val> {
         let (index, length) = (self.value(index)?, self.value(length)?);
-        self.check_below(index, length, line)?;
+        self.check_below(index, length, "span".into(), line)?;
         Ok(Val::unit())
     }
 

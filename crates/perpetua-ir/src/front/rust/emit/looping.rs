@@ -4,9 +4,9 @@
 
 use super::value::{Slot, Src, Val};
 use super::{Emitter, Result};
+use crate::front::rust::infer::methods::Num;
 use crate::front::rust::infer::tree::{Adaptor, Block, Expr, LocalId, Range, TargetId};
 use crate::front::rust::infer::ty::{Ty, show};
-use crate::front::rust::infer::methods::Num;
 use crate::ir::{self, Effect, FaultKind, Inst, Place, Scalar, Value};
 use crate::ops::BinaryOp;
 
@@ -129,7 +129,9 @@ impl Emitter<'_> {
                 let step = self.value(step)?;
                 self.at(line);
                 // A step that the type holds: adding it with saturation passes the end, never the type.
-                let fits = self.known(step).filter(|n| *n > 0 && u128::from(*n) <= s.greatest());
+                let fits = self
+                    .known(step)
+                    .filter(|n| *n > 0 && u128::from(*n) <= s.greatest());
                 match fits {
                     Some(n) => {
                         let step = self.constant(s, n);
@@ -290,7 +292,7 @@ impl Emitter<'_> {
             let zero = self.constant(wide, 0);
             let ok = self.binary(BinaryOp::Ne, step, zero, line)?;
             let fault = self.branch(|this| {
-                let done = this.k.effect(Effect::Fault(FaultKind::ZeroStep, Vec::new()));
+                let done = this.k.effect(Effect::fault(FaultKind::ZeroStep, Vec::new()));
                 this.typed(line, done)?;
                 Ok(Val::unit())
             })?;

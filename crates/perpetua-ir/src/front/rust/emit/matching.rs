@@ -1,8 +1,11 @@
 //! `match`: a switch where all arms are integers without guards, else a chain of conditions.
 
+use std::sync::Arc;
+
 use super::branch::Branch;
 use super::value::Val;
 use super::{Emitter, Result};
+use crate::front::rust::describe::EnumDesc;
 use crate::front::rust::infer::tree::{
     Arm, Expr, FloatBounds, Pat, always_matches, borrows_mut, follows_references,
 };
@@ -94,7 +97,7 @@ impl Emitter<'_> {
     /// [`Emitter::arm_body`] binds the names again.
     fn arm_condition(&mut self, arm: &Arm, val: &Val, met: &Ty, last: bool) -> Result<Option<Value>> {
         // The last arm needs no test, unless memory can hold what no arm covers.
-        let test = if last && arm.guard.is_none() && !holds_enum(met) {
+        let test = if last && arm.guard.is_none() && enum_of(met).is_none() {
             None
         } else {
             self.test(&arm.pattern, val, met, arm.line)?
@@ -226,9 +229,12 @@ impl Emitter<'_> {
             Some(operand) => operand,
             None => self.constant(Scalar::U32, 0),
         };
-        let done = self
-            .k
-            .effect(Effect::Fault(FaultKind::UnreachableEnum, vec![operand]));
+        let subject = enum_of(met).map_or(String::new(), |found| found.name.clone());
+        let done = self.k.effect(Effect::Fault(
+            FaultKind::UnreachableEnum,
+            subject.into(),
+            vec![operand],
+        ));
         self.typed(line, done)?;
         Ok(Val::unit())
     }
@@ -246,7 +252,7 @@ impl Emitter<'_> {
             }
             _ => {
                 for (i, part) in parts_of(met).into_iter().flatten().enumerate() {
-                    if holds_enum(&part) {
+                    if enum_of(&part).is_some() {
                         let val = self.part_met(val, i as u32, line)?;
                         return self.enum_in(&val, &part, line);
                     }
@@ -408,11 +414,11 @@ impl Emitter<'_> {
 }
 
 /// Whether values of the type come from memory that may hold what the type does not have.
-fn holds_enum(ty: &Ty) -> bool {
+fn enum_of(ty: &Ty) -> Option<Arc<EnumDesc>> {
     match ty {
-        Ty::Enum(_) => true,
-        Ty::Ref(_, inner) | Ty::Array(inner, _) => holds_enum(inner),
-        _ => parts_of(ty).is_some_and(|parts| parts.iter().any(holds_enum)),
+        Ty::Enum(found) => Some(found.clone()),
+        Ty::Ref(_, inner) | Ty::Array(inner, _) => enum_of(inner),
+        _ => parts_of(ty)?.iter().find_map(enum_of),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::front::rust::infer::methods::{Num, Special, num};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{self, Effect, Inst, Place, PrintPiece, Scalar, Value};
-use crate::ops::{BinaryOp, TernaryOp};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// How many bits of a float are its fraction.
 fn fraction_bits(s: Num) -> u32 {
@@ -28,14 +28,7 @@ pub(super) const NO_LOGARITHM: &str = "argument of integer logarithm must be pos
 
 impl Emitter<'_> {
     /// Panics with the text unless the integer is greater than zero, or by `op` zero, too.
-    pub(super) fn at_least(
-        &mut self,
-        op: BinaryOp,
-        a: Value,
-        s: Num,
-        text: &str,
-        line: u32,
-    ) -> Result<()> {
+    pub(super) fn at_least(&mut self, op: BinaryOp, a: Value, s: Num, text: &str, line: u32) -> Result<()> {
         let zero = self.constant(s, 0);
         let some = self.binary(op, a, zero, line)?;
         let fault = self.branch(|this| {
@@ -85,6 +78,33 @@ impl Emitter<'_> {
                 }
                 let ty = self.ir_type(&e.ty, line)?;
                 self.compose(ty, parts, line)?
+            }
+            Special::FromF64 => {
+                // By way of the odd one of the two f32s beside it, which keeps the side on which it lies.
+                let Ty::Scalar(to) = self.ty(&e.ty) else {
+                    return Err(self.error(line, "the result's type is not known", "annotate it"));
+                };
+                let near = self.cast(Scalar::F32, a, line)?;
+                let back = self.cast(s, near, line)?;
+                let (below, above) = (
+                    self.binary(BinaryOp::Lt, back, a, line)?,
+                    self.binary(BinaryOp::Gt, back, a, line)?,
+                );
+                let inexact = self.binary(BinaryOp::Or, below, above, line)?;
+                let (x, y) = (
+                    self.unary(UnaryOp::Abs, back, line)?,
+                    self.unary(UnaryOp::Abs, a, line)?,
+                );
+                let away = self.binary(BinaryOp::Gt, x, y, line)?;
+                let (away, odd) = (
+                    self.cast(Scalar::U32, away, line)?,
+                    self.cast(Scalar::U32, inexact, line)?,
+                );
+                let bits = self.bitcast(Scalar::U32, near, line)?;
+                let bits = self.binary(BinaryOp::Sub, bits, away, line)?;
+                let bits = self.binary(BinaryOp::Or, bits, odd, line)?;
+                let near = self.bitcast(Scalar::F32, bits, line)?;
+                self.cast(num(to, self.program.width), near, line)?
             }
             Special::TotalOrder => {
                 // Of negative numbers all bits but the sign are flipped.

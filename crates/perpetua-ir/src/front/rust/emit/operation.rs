@@ -151,7 +151,11 @@ impl Emitter<'_> {
         if matches!(table, BinaryOp::Shl | BinaryOp::Shr) {
             match self.num_of(b, line)? {
                 amount if !amount.is_int() => {
-                    return Err(self.error(line, "a shift amount is not an integer", "convert with `as u32`"));
+                    return Err(self.error(
+                        line,
+                        "a shift amount is not an integer",
+                        "convert with `as u32`",
+                    ));
                 }
                 Num::Word(_) => {}
                 // Amounts are masked.
@@ -208,9 +212,7 @@ impl Emitter<'_> {
             (Ty::Scalar(f), Ty::Scalar(t)) if lossless && !is_lossless(*f, *t) => {
                 Err(refuse(" without loss", format!("use `as {}`", t.name())))
             }
-            (Ty::Scalar(f), Ty::Scalar(t)) => {
-                Ok((num(*f, self.program.width), num(*t, self.program.width)))
-            }
+            (Ty::Scalar(f), Ty::Scalar(t)) => Ok((num(*f, self.program.width), num(*t, self.program.width))),
             (_, Ty::Var(_)) => Err(refuse("", "annotate the type that it becomes".into())),
             _ => Err(refuse("", "convert it field by field".into())),
         }

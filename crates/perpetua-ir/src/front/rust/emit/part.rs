@@ -1,5 +1,7 @@
 //! Parts of slices and arrays: a place, from where, and how much.
 
+use std::sync::Arc;
+
 use super::value::{Binding, Chosen, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
@@ -47,17 +49,22 @@ impl Emitter<'_> {
         let len = match (how, end) {
             (PartEnd::Len, Some(len)) => len,
             (PartEnd::Last, Some(last)) => {
-                self.check_below(last, all, line)?;
+                self.check_below(last, all, self.k.name_of(whole.base).into(), line)?;
                 let end = self.binary(BinaryOp::Add, last, one, line)?;
-                self.check_ordered(start, end, line)?;
+                self.check_ordered(start, end, self.up_to_end(&whole), line)?;
                 self.binary(BinaryOp::Sub, end, start, line)?
             }
             (_, end) => {
-                if let Some(end) = end {
-                    self.check_ordered(end, all, line)?;
-                }
+                let name = self.k.name_of(whole.base).to_owned();
+                let subject = match end {
+                    Some(end) => {
+                        self.check_ordered(end, all, name.into(), line)?;
+                        self.up_to_end(&whole)
+                    }
+                    None => name.into(),
+                };
                 let end = end.unwrap_or(all);
-                self.check_ordered(start, end, line)?;
+                self.check_ordered(start, end, subject, line)?;
                 self.binary(BinaryOp::Sub, end, start, line)?
             }
         };
@@ -74,20 +81,31 @@ impl Emitter<'_> {
         Ok(Src::Place(part.whole.clone().step(Step::Index(index))))
     }
 
-    /// A fault unless `index < length`.
-    pub(super) fn check_below(&mut self, index: Value, length: Value, line: u32) -> Result<()> {
-        self.check(BinaryOp::Ge, index, length, line)
+    /// A fault unless `index < length` in the memory of this name.
+    pub(super) fn check_below(
+        &mut self,
+        index: Value,
+        length: Value,
+        subject: Arc<str>,
+        line: u32,
+    ) -> Result<()> {
+        self.check(BinaryOp::Ge, index, length, subject, line)
+    }
+
+    /// What a range's start is an index into.
+    fn up_to_end(&self, whole: &Place) -> Arc<str> {
+        format!("{}[..end]", self.k.name_of(whole.base)).into()
     }
 
     /// A fault unless `start <= end`.
-    fn check_ordered(&mut self, start: Value, end: Value, line: u32) -> Result<()> {
+    fn check_ordered(&mut self, start: Value, end: Value, subject: Arc<str>, line: u32) -> Result<()> {
         if self.known(start) == Some(0) || start == end {
             return Ok(());
         }
-        self.check(BinaryOp::Gt, start, end, line)
+        self.check(BinaryOp::Gt, start, end, subject, line)
     }
 
-    fn check(&mut self, bad: BinaryOp, a: Value, b: Value, line: u32) -> Result<()> {
+    fn check(&mut self, bad: BinaryOp, a: Value, b: Value, subject: Arc<str>, line: u32) -> Result<()> {
         if self.unchecked {
             return Ok(());
         }
@@ -98,7 +116,7 @@ impl Emitter<'_> {
         let fault = self.branch(|this| {
             let done = this
                 .k
-                .effect(Effect::Fault(FaultKind::IndexOutOfBounds, vec![a, b]));
+                .effect(Effect::Fault(FaultKind::IndexOutOfBounds, subject, vec![a, b]));
             this.typed(line, done)?;
             Ok(Val::unit())
         })?;

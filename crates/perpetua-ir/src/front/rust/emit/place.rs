@@ -126,7 +126,8 @@ impl Emitter<'_> {
             }
             Src::Constant(name, value) => self.constant_element(&name, &value, index, fixed, line),
             Src::Part(part) => {
-                self.check_below(index, part.len, line)?;
+                let subject = self.k.name_of(part.whole.base).into();
+                self.check_below(index, part.len, subject, line)?;
                 self.part_element(&part, index, line)
             }
         }

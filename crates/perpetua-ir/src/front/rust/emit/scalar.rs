@@ -49,7 +49,11 @@ impl Emitter<'_> {
 
     /// `usize` in this lowering.
     pub(super) fn usize_scalar(&self) -> Scalar {
-        if self.program.width == 32 { Scalar::U32 } else { Scalar::U64 }
+        if self.program.width == 32 {
+            Scalar::U32
+        } else {
+            Scalar::U64
+        }
     }
 
     /// An operator of one operand.

@@ -204,10 +204,7 @@ impl Emitter<'_> {
         let a = self.words(v, line)?;
         let words = match op {
             UnaryOp::Neg => self.negated(a, line)?,
-            UnaryOp::Not => [
-                self.unary(op, a[0], line)?,
-                self.unary(op, a[1], line)?,
-            ],
+            UnaryOp::Not => [self.unary(op, a[0], line)?, self.unary(op, a[1], line)?],
             UnaryOp::Abs => self.magnitude_of(a, line)?,
             UnaryOp::Signum => {
                 let zero = self.constant(Scalar::U64, 0);
@@ -218,10 +215,9 @@ impl Emitter<'_> {
                 let one = self.cast(Scalar::U64, positive, line)?;
                 self.choose(negative, [ones, ones], [one, zero], line)?
             }
-            UnaryOp::ReverseBits | UnaryOp::SwapBytes => [
-                self.unary(op, a[1], line)?,
-                self.unary(op, a[0], line)?,
-            ],
+            UnaryOp::ReverseBits | UnaryOp::SwapBytes => {
+                [self.unary(op, a[1], line)?, self.unary(op, a[0], line)?]
+            }
             UnaryOp::CountOnes => {
                 let (low, high) = (self.unary(op, a[0], line)?, self.unary(op, a[1], line)?);
                 return self.binary(BinaryOp::Add, low, high, line);
@@ -247,7 +243,14 @@ impl Emitter<'_> {
     }
 
     /// An operator of two operands.
-    pub(super) fn wide_binary(&mut self, op: BinaryOp, n: Num, v: Value, w: Value, line: u32) -> Result<Value> {
+    pub(super) fn wide_binary(
+        &mut self,
+        op: BinaryOp,
+        n: Num,
+        v: Value,
+        w: Value,
+        line: u32,
+    ) -> Result<Value> {
         let a = self.words(v, line)?;
         if let BinaryOp::Shl | BinaryOp::Shr | BinaryOp::RotateLeft | BinaryOp::RotateRight = op {
             let words = self.wide_shift(op, n, a, w, line)?;
@@ -299,7 +302,12 @@ impl Emitter<'_> {
             }
             BinaryOp::SaturatingAdd | BinaryOp::SaturatingSub => self.saturating(op, n, a, b, line)?,
             BinaryOp::Div | BinaryOp::Rem => {
-                let (quotient, rest) = self.divide(n, a, b, line)?;
+                let subject = if op == BinaryOp::Div {
+                    "division"
+                } else {
+                    "remainder"
+                };
+                let (quotient, rest) = self.divide(n, a, b, subject, line)?;
                 if op == BinaryOp::Div { quotient } else { rest }
             }
             _ => return Err(self.no_wide(op.name(), n, line)),
@@ -351,17 +359,24 @@ impl Emitter<'_> {
     }
 
     /// Quotient and remainder.
-    fn divide(&mut self, n: Num, a: Words, b: Words, line: u32) -> Result<(Words, Words)> {
+    fn divide(&mut self, n: Num, a: Words, b: Words, subject: &str, line: u32) -> Result<(Words, Words)> {
         let zero = self.constant_words(0);
         let by_zero = self.same(b, zero, line)?;
-        self.refuse_division(FaultKind::DivisionByZero, by_zero, n, a, line)?;
+        let high = match n.is_signed_int() {
+            true => self.bitcast(Scalar::I64, a[1], line)?,
+            false => a[1],
+        };
+        let dividend = vec![a[0], high];
+        let fault = Effect::Fault(FaultKind::DivisionByZero, subject.into(), dividend.clone());
+        self.refuse_division(by_zero, fault, line)?;
         if !n.is_signed_int() {
             return self.divide_unsigned(a, b, line);
         }
         let (least, minus_one) = (self.constant_words(n.least()), self.constant_words(n.all_bits()));
         let (least, minus_one) = (self.same(a, least, line)?, self.same(b, minus_one, line)?);
         let over = self.binary(BinaryOp::And, least, minus_one, line)?;
-        self.refuse_division(FaultKind::DivisionOverflow, over, n, a, line)?;
+        let fault = Effect::Fault(FaultKind::DivisionOverflow, subject.into(), dividend);
+        self.refuse_division(over, fault, line)?;
         let (x, y) = (self.magnitude_of(a, line)?, self.magnitude_of(b, line)?);
         let (quotient, rest) = self.divide_unsigned(x, y, line)?;
         let (first, second) = (self.is_negative(a, line)?, self.is_negative(b, line)?);
@@ -374,16 +389,12 @@ impl Emitter<'_> {
     }
 
     /// The fault of a division without a result: its operands are the dividend's words.
-    fn refuse_division(&mut self, kind: FaultKind, is: Value, n: Num, a: Words, line: u32) -> Result<()> {
+    fn refuse_division(&mut self, is: Value, fault: Effect, line: u32) -> Result<()> {
         if self.unchecked || self.is(is, false) {
             return Ok(());
         }
         let fault = self.branch(|this| {
-            let high = match n.is_signed_int() {
-                true => this.bitcast(Scalar::I64, a[1], line)?,
-                false => a[1],
-            };
-            let done = this.k.effect(Effect::Fault(kind, vec![a[0], high]));
+            let done = this.k.effect(fault);
             this.typed(line, done)?;
             Ok(Val::unit())
         })?;

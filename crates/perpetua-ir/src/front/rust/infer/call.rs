@@ -364,10 +364,14 @@ impl Checker<'_> {
                 ty: result,
                 kind: ExprKind::Int(1),
             }),
-            ("from_f32" | "from_f64", [arg]) => {
-                let from = name.strip_prefix("from_").and_then(Scalar::from_name);
-                let arg = self.expr_as(arg, &Ty::Scalar(from.unwrap_or(scalar)))?;
+            ("from_f32", [arg]) => {
+                let arg = self.expr_as(arg, &Ty::Scalar(Scalar::F32))?;
                 Ok(convert(arg, false))
+            }
+            ("from_f64", [arg]) => {
+                let arg = self.expr_as(arg, &Ty::Scalar(Scalar::F64))?;
+                let narrow = methods::Method::Special(methods::Special::FromF64);
+                Ok(self.make(line, result, ExprKind::Method(narrow, vec![arg])))
             }
             (_, [receiver, rest @ ..]) => {
                 let receiver = self.expr_as(receiver, &result)?;

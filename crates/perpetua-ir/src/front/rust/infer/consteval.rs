@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use half::{bf16, f16};
 use perpetua_syntax::{BinaryOp as SyntaxOp, Scalar};
 
 use super::methods::{Method, Num, Special, num};
@@ -47,8 +46,7 @@ pub(crate) fn float_bits(s: Scalar, digits: &str) -> Option<u64> {
     Some(match s {
         Scalar::F32 => u64::from(digits.parse::<f32>().ok()?.to_bits()),
         Scalar::F64 => digits.parse::<f64>().ok()?.to_bits(),
-        Scalar::F16 => u64::from(f16::from_f64(digits.parse().ok()?).to_bits()),
-        Scalar::Bf16 => u64::from(bf16::from_f64(digits.parse().ok()?).to_bits()),
+        Scalar::F16 | Scalar::Bf16 => crate::ops::eval::float_bits(num(s, 64).like(), digits.parse().ok()?),
         _ => return None,
     })
 }
@@ -141,12 +139,20 @@ fn cast(from: Num, to: Num, bits: u128) -> u128 {
         (_, Num::Word(ir::Scalar::F32)) if from.is_signed_int() => (signed as f32).to_bits().into(),
         (_, Num::Word(ir::Scalar::F32)) => (bits as f32).to_bits().into(),
         (_, Num::Word(to)) if to.is_float() => {
-            let wide = if from.is_signed_int() { signed as f64 } else { bits as f64 };
+            let wide = if from.is_signed_int() {
+                signed as f64
+            } else {
+                bits as f64
+            };
             eval_cast(ir::Scalar::F64, to, wide.to_bits()).into()
         }
         (Num::Word(from), _) if from.is_float() => {
             let wide = f64::from_bits(eval_cast(from, ir::Scalar::F64, bits as u64));
-            if to.is_signed_int() { wide as i128 as u128 } else { wide as u128 }
+            if to.is_signed_int() {
+                wide as i128 as u128
+            } else {
+                wide as u128
+            }
         }
         _ if from.is_signed_int() => signed as u128 & to.all_bits(),
         _ => bits & to.all_bits(),
@@ -423,6 +429,13 @@ impl Evaluator<'_> {
             (Method::Special(Special::ToBits), [a]) => {
                 let (_, a) = self.scalar(a)?;
                 Ok(self.value(self.scalar_type(expr)?, a))
+            }
+            (Method::Special(Special::FromF64), [a]) => {
+                let ((_, a), s) = (self.scalar(a)?, self.scalar_type(expr)?);
+                Ok(self.value(
+                    s,
+                    crate::ops::eval::float_bits(self.num(s).like(), f64::from_bits(a as u64)).into(),
+                ))
             }
             (Method::Special(Special::Same), [a]) => self.expr(a),
             _ => self.fail(line, "this method is not computed in a constant"),

@@ -38,6 +38,8 @@ pub(crate) enum Special {
     Same,
     ToBits,
     ToFloat,
+    /// A f16 or bf16 of an f64, rounded once.
+    FromF64,
     ToLeBytes,
     ToBeBytes,
     /// The signed integer whose order is the total order of floats.

@@ -4,14 +4,6 @@ use super::{Here, Rewriter, push};
 use crate::fault::FaultSite;
 use crate::ir::{Block, Effect, FaultKind, Inst, Op, Stmt, Type, Value};
 
-/// Subject of faults that the front end wrote as statements.
-pub(in crate::pass::checks) const fn source_subject(kind: FaultKind) -> &'static str {
-    match kind {
-        FaultKind::IndexOutOfBounds => "span",
-        _ => "enum",
-    }
-}
-
 /// What a faulting lane does in a body.
 pub(in crate::pass::checks) enum Policy {
     /// Returns at once; a function gives zero of its result type.

@@ -9,8 +9,8 @@ mod operation;
 mod tell;
 
 use self::asked::{count, is_catch, nothing_uniform_escapes};
+pub(super) use self::exit::Policy;
 use self::exit::{Exit, past_label};
-pub(super) use self::exit::{Policy, source_subject};
 use super::found::{Checked, Found};
 use super::known::{Known, Number};
 use super::{contains, is_barrier, is_subgroup};
@@ -465,8 +465,8 @@ impl<'a> Rewriter<'a> {
             }
             Effect::Fault(..) | Effect::Panic(..) => {
                 match effect {
-                    Effect::Fault(kind, operands) => {
-                        self.site(*kind, source_subject(*kind), operands, here);
+                    Effect::Fault(kind, subject, operands) => {
+                        self.site(*kind, subject, operands, here);
                     }
                     Effect::Panic(message, args) => {
                         let types = args.iter().filter_map(|v| self.scalar(*v)).collect();

@@ -123,7 +123,7 @@ impl Rewriter<'_> {
             let zero = self.constant(line, s, 0, out);
             let is_zero = self.compare(line, BinaryOp::Eq, b, zero, out);
             self.site(FaultKind::DivisionByZero, subject, &[a], here);
-            let fault = Effect::Fault(FaultKind::DivisionByZero, vec![a]);
+            let fault = Effect::fault(FaultKind::DivisionByZero, vec![a]);
             bad = self.fault(is_zero, fault, &[b], here, out);
             if bad.is_none() {
                 self.known.learn_non_zero(divisor, line);
@@ -151,7 +151,7 @@ impl Rewriter<'_> {
                 overflows = self.compare(line, BinaryOp::And, overflows, by_minus_one, out);
             }
             self.site(FaultKind::DivisionOverflow, subject, &[a, b], here);
-            let fault = Effect::Fault(FaultKind::DivisionOverflow, vec![a, b]);
+            let fault = Effect::fault(FaultKind::DivisionOverflow, vec![a, b]);
             let overflow = self.fault(overflows, fault, &[a, b], here, out);
             bad = self.either(bad, overflow, line, out);
         }
@@ -254,7 +254,7 @@ impl Rewriter<'_> {
         };
         let beyond = self.compare(line, BinaryOp::Ge, widened, len, out);
         self.site(FaultKind::IndexOutOfBounds, &subject, &[index, len], here);
-        let fault = Effect::Fault(FaultKind::IndexOutOfBounds, vec![index, len]);
+        let fault = Effect::fault(FaultKind::IndexOutOfBounds, vec![index, len]);
         let bad = self.fault(beyond, fault, &[index], here, out);
         match bad {
             Some(bad) => self.made.push(((number, limit), bad, line)),
