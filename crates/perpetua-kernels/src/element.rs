@@ -1,6 +1,7 @@
 //! How numbers are stored: kernels compute in `f32` and read and write any of these. Must not know the kernels.
 
 use perpetua::prelude::*;
+use perpetua_language::kernel::resident::U32x4;
 
 /// The type of the numbers that a kernel reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -67,5 +68,123 @@ impl Storage for bf16 {
 
     fn narrow(x: f32) -> bf16 {
         bf16::from_f32(x)
+    }
+}
+
+/// What is read at a time: a number, or those of 16 bytes.
+#[device]
+pub(crate) trait Piece: GpuType {
+    /// Its numbers, in the first places.
+    fn spread(self) -> [f32; 8];
+    /// Of the first numbers, each rounded to its type.
+    fn gather(numbers: [f32; 8]) -> Self;
+}
+
+#[device]
+impl<T: Storage> Piece for T {
+    fn spread(self) -> [f32; 8] {
+        let mut numbers = [0.0f32; 8];
+        numbers[0] = self.wide();
+        numbers
+    }
+
+    fn gather(numbers: [f32; 8]) -> T {
+        T::narrow(numbers[0])
+    }
+}
+
+/// Four numbers in 16 bytes.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+pub(crate) struct F32s {
+    words: U32x4,
+}
+
+/// Eight numbers in 16 bytes.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+pub(crate) struct F16s {
+    words: U32x4,
+}
+
+/// Eight numbers in 16 bytes.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+pub(crate) struct Bf16s {
+    words: U32x4,
+}
+
+#[device]
+impl Piece for F32s {
+    fn spread(self) -> [f32; 8] {
+        let U32x4 { x, y, z, w } = self.words;
+        let words = [x, y, z, w];
+        let mut numbers = [0.0f32; 8];
+        for i in 0..4 {
+            numbers[i] = f32::from_bits(words[i]);
+        }
+        numbers
+    }
+
+    fn gather(numbers: [f32; 8]) -> F32s {
+        let [x, y, z, w, ..] = numbers;
+        F32s {
+            words: U32x4 {
+                x: x.to_bits(),
+                y: y.to_bits(),
+                z: z.to_bits(),
+                w: w.to_bits(),
+            },
+        }
+    }
+}
+
+/// The numbers of four words that have two each, by what the low half and the high half of a word are.
+#[device]
+fn halves(words: U32x4, number: impl Fn(u32) -> f32) -> [f32; 8] {
+    let U32x4 { x, y, z, w } = words;
+    let words = [x, y, z, w];
+    let mut numbers = [0.0f32; 8];
+    for i in 0..4 {
+        numbers[2 * i] = number(words[i] & 0xffff);
+        numbers[2 * i + 1] = number(words[i] >> 16);
+    }
+    numbers
+}
+
+/// Four words of two numbers each.
+#[device]
+fn words(numbers: [f32; 8], bits: impl Fn(f32) -> u32) -> U32x4 {
+    let mut words = [0u32; 4];
+    for i in 0..4 {
+        words[i] = bits(numbers[2 * i]) | bits(numbers[2 * i + 1]) << 16;
+    }
+    let [x, y, z, w] = words;
+    U32x4 { x, y, z, w }
+}
+
+#[device]
+impl Piece for F16s {
+    fn spread(self) -> [f32; 8] {
+        halves(self.words, |bits| f16::from_bits(bits as u16).to_f32())
+    }
+
+    fn gather(numbers: [f32; 8]) -> F16s {
+        F16s {
+            words: words(numbers, |x| f16::from_f32(x).to_bits() as u32),
+        }
+    }
+}
+
+#[device]
+impl Piece for Bf16s {
+    fn spread(self) -> [f32; 8] {
+        halves(self.words, |bits| bf16::from_bits(bits as u16).to_f32())
+    }
+
+    fn gather(numbers: [f32; 8]) -> Bf16s {
+        Bf16s {
+            words: words(numbers, |x| bf16::from_f32(x).to_bits() as u32),
+        }
     }
 }

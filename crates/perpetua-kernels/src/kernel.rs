@@ -1,6 +1,9 @@
 //! What all kernels of the library can do. Must not know any of them.
 
-use perpetua_device::{KernelArg, KernelSpec, Stream};
+use std::collections::HashMap;
+use std::sync::{LazyLock, RwLock};
+
+use perpetua_device::{KernelArg, KernelId, KernelSpec, Stream};
 use perpetua_ir::back::{Sm, ptx};
 use perpetua_language::KernelFn;
 
@@ -61,4 +64,24 @@ pub(crate) fn ptx_of(function: KernelFn, sm: impl Into<Sm>) -> Result<String> {
     let rendered =
         rendered.map_err(|e| perpetua_device::Error::render(perpetua_device::BackendKind::Cuda, e));
     Ok(rendered.map_err(Error::Device)?.text)
+}
+
+/// A kernel without fault checks.
+///
+/// # Safety
+/// As [`KernelFn::unchecked`].
+pub(crate) unsafe fn unchecked(function: KernelFn) -> KernelFn {
+    static KNOWN: LazyLock<RwLock<HashMap<KernelId, KernelFn>>> = LazyLock::new(RwLock::default);
+    let known = KNOWN
+        .read()
+        .unwrap_or_else(|e| e.into_inner())
+        .get(&function.id())
+        .copied();
+    known.unwrap_or_else(|| {
+        // SAFETY: the caller's promise.
+        let made = unsafe { function.unchecked() };
+        let mut known = KNOWN.write().unwrap_or_else(|e| e.into_inner());
+        known.insert(function.id(), made);
+        made
+    })
 }

@@ -1,9 +1,10 @@
-//! Writes out counted loops whose counter picks elements of a variable: then its indices are constants, and a target that keeps variables
-//! in registers keeps this one there, too. Knows the form in which `for` is lowered.
+//! Writes out counted loops whose counter, or what is computed of it and of constants, picks elements of a variable: then its indices are constants, and a
+//! target that keeps variables in registers keeps this one there, too. Knows the form in which `for` is lowered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ir::{Base, Block, Body, Effect, Inst, LocalId, Op, Place, Scalar, Step, Stmt, Value};
+use crate::ops::eval::eval_binary;
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::verify::Verified;
 
@@ -161,7 +162,7 @@ impl Unroll {
         })
     }
 
-    /// Whether the counter picks elements of a variable, a turn needs nothing else of the head, no jump leaves it, and the whole does not
+    /// Whether the counter, or what is computed of it, picks elements of a variable, a turn needs nothing else of the head, no jump leaves it, and the whole does not
     /// become too long.
     fn is_worth(&self, counted: &Counted, code: &Block) -> bool {
         let mut picks = false;
@@ -176,17 +177,29 @@ impl Unroll {
                     .any(|stmt| matches!(stmt.inst, Inst::Let(made, _) if made == v))
         };
         let mut uses_head = false;
+        let mut indices = HashSet::from([counted.counter]);
         let turn = code.0.get(counted.head..).unwrap_or_default();
         for stmt in turn {
             let mut visit = |stmt: &Stmt| {
                 statements += 1;
                 stmt.inst.operands(&mut |v| uses_head |= lost(v));
+                if let Inst::Let(v, Op::Binary(op, a, b)) = stmt.inst
+                    && folds(op)
+                    && [a, b].iter().any(|v| indices.contains(v))
+                    && [a, b]
+                        .iter()
+                        .all(|v| indices.contains(v) || self.constants.contains_key(v))
+                {
+                    indices.insert(v);
+                }
                 if let Some(Place {
                     base: Base::Local(_),
                     path,
                 }) = place_of(&stmt.inst)
                 {
-                    picks |= path.contains(&Step::Index(counted.counter));
+                    picks |= path
+                        .iter()
+                        .any(|step| matches!(step, Step::Index(v) if indices.contains(v)));
                 }
             };
             visit(stmt);
@@ -229,11 +242,22 @@ impl Unroll {
         Value(self.types.len() as u32 - 1)
     }
 
+    /// What an operation on integer constants gives, where it is no fault.
+    fn folded(&self, op: &Op) -> Option<(Scalar, u64)> {
+        let Op::Binary(op, a, b) = op else { return None };
+        let ((scalar, a), (_, b)) = (self.constants.get(a)?, self.constants.get(b)?);
+        let bits = (folds(*op) && scalar.is_int()).then(|| eval_binary(*op, *scalar, *a, *b).ok());
+        Some((*scalar, bits??))
+    }
+
     /// The statement with values of its own.
     fn copy(&mut self, stmt: &Stmt, names: &mut HashMap<Value, Value>) -> Stmt {
         let mut inst = stmt.inst.clone();
         inst.operands_mut(&mut |v| *v = names.get(v).copied().unwrap_or(*v));
         if let Inst::Let(v, op) = &mut inst {
+            if let Some((scalar, bits)) = self.folded(op) {
+                *op = Op::Const(scalar, bits);
+            }
             let fresh = self.fresh(*v);
             names.insert(*v, fresh);
             if let Op::Const(scalar, bits) = op {
@@ -248,6 +272,14 @@ impl Unroll {
         }
         Stmt { inst, ..*stmt }
     }
+}
+
+/// Whether two constants become one by it, of their type.
+fn folds(op: BinaryOp) -> bool {
+    matches!(
+        op,
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem
+    )
 }
 
 /// Whether no jump in it leaves what is `depth` constructs further out, and no lane ends.

@@ -55,6 +55,17 @@ fn only_short_loops_that_pick_elements_are_written_out() {
         0,
     );
     check(0, "store $a[%3], %6", 0);
+    // The index is computed of the counter, here and of two counters below.
+    check(
+        3,
+        "%9: u32 = mul %3, %6\n%10: u32 = add %9, %6\nstore $a[%10], %6",
+        0,
+    );
+    check(
+        3,
+        "%9: u32 = load x[%3]\n%10: u32 = add %3, %9\nstore $a[%10], %6",
+        1,
+    );
     // Nothing is gained, the loop is long, or a turn may be the last.
     check(4, "store x[%3], %7", 1);
     check(33, "store $a[%3], %6", 1);

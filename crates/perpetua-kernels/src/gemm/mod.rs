@@ -5,18 +5,15 @@ mod staged;
 mod tensor_core;
 mod tiled;
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, RwLock};
-
 use half::{bf16, f16};
-use perpetua_device::{ArgType, BackendKind, KernelArg, KernelId, KernelSpec, LaunchConfig, Stream};
+use perpetua_device::{ArgType, BackendKind, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::back::Sm;
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, instance};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of};
+use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
 use tensor_core::{Factors, Instance};
 
@@ -357,26 +354,6 @@ impl GemmKernel {
             .min(tiles as u32);
         Ok(stream.launch(&function, LaunchConfig::new(blocks, staged::LANES), &all)?)
     }
-}
-
-/// A kernel without fault checks.
-///
-/// # Safety
-/// As [`KernelFn::unchecked`].
-unsafe fn unchecked(function: KernelFn) -> KernelFn {
-    static KNOWN: LazyLock<RwLock<HashMap<KernelId, KernelFn>>> = LazyLock::new(RwLock::default);
-    let known = KNOWN
-        .read()
-        .unwrap_or_else(|e| e.into_inner())
-        .get(&function.id())
-        .copied();
-    known.unwrap_or_else(|| {
-        // SAFETY: the caller's promise.
-        let made = unsafe { function.unchecked() };
-        let mut known = KNOWN.write().unwrap_or_else(|e| e.into_inner());
-        known.insert(function.id(), made);
-        made
-    })
 }
 
 impl Kernel for GemmKernel {

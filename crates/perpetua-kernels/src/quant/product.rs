@@ -28,7 +28,7 @@ pub(super) fn quantized_gemv<const FORMAT: u32>(
     x: &[f32],
     y: &mut [f32],
 ) {
-    let part = shared_array::<[f32; 256]>();
+    let part = shared_array::<[f32; 512]>();
     let lane = local_id_x() % 256;
     let row = group_id_x() * 8 + lane / 32;
     let parts = weights_of(FORMAT) / 8;
@@ -44,7 +44,7 @@ pub(super) fn quantized_gemv<const FORMAT: u32>(
             at += 32;
         }
     }
-    let sum = across::<32>(part, lane, sum, |a, b| a + b);
+    let sum = across::<32, false>(part, lane, sum, |a, b| a + b);
     if row < rows && lane.is_multiple_of(32) {
         y[row] = sum;
     }

@@ -1,6 +1,6 @@
 //! What is computed of each row of a matrix by itself: softmax and norms. Must not know products.
 //!
-//! A row belongs to 32 or 256 lanes of a block. Where it fits into their registers, memory is read once; longer rows are read again, from
+//! A row belongs to 32, 256 or 512 lanes of a block. What their registers have room for is read once, the rest of longer rows again, from
 //! the cache where it holds them.
 
 mod norm;
@@ -9,12 +9,14 @@ mod softmax;
 
 pub(crate) use reduce::across;
 
-use perpetua_device::{KernelArg, LaunchConfig, Stream};
+use half::{bf16, f16};
+use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
+use perpetua_ir::back::Capability;
 use perpetua_language::{KernelFn, args};
 
-use crate::element::{Element, instance};
+use crate::element::{Bf16s, Element, F16s, F32s};
 use crate::error::Result;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
 
 /// A matrix whose rows are worked on.
@@ -26,17 +28,61 @@ struct Rows {
     element: Element,
 }
 
-/// Who works on a row.
+/// Who works on a row, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    /// 32 lanes, 256 or 512.
+    team: Team,
+    /// Whether a row is read and written in pieces of 16 bytes.
+    pieces: bool,
+    /// Whether lanes meet in subgroups.
+    meets: bool,
+}
+
+/// Lanes of a row, and numbers that each holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Team {
-    /// 32 lanes with four numbers each.
+    /// 32 lanes with eight numbers each.
     Small,
-    /// 256 lanes with four numbers each.
+    /// 256 lanes with eight numbers each.
     Medium,
     /// 256 lanes with 16 numbers each.
     Large,
-    /// 256 lanes that read the row again.
+    /// 256 lanes with 32 numbers each.
+    Larger,
+    /// 512 lanes with 32 numbers each; they read again what is longer.
     Long,
+}
+
+/// The instance of a kernel over rows: its type of pieces and what it knows of them, then what the caller adds.
+macro_rules! row_instance {
+    ($element:expr, $plan:expr, $kernel:path, $($more:tt),*) => {{
+        use $kernel as function;
+        macro_rules! of_piece {
+            ($piece:ty, $count:literal) => {
+                match ($plan.team, $plan.meets) {
+                    (Team::Small, false) => function::kernel::<$piece, $count, 32, 8, false, $($more),*>(),
+                    (Team::Small, true) => function::kernel::<$piece, $count, 32, 8, true, $($more),*>(),
+                    (Team::Medium, false) => function::kernel::<$piece, $count, 256, 8, false, $($more),*>(),
+                    (Team::Medium, true) => function::kernel::<$piece, $count, 256, 8, true, $($more),*>(),
+                    (Team::Large, false) => function::kernel::<$piece, $count, 256, 16, false, $($more),*>(),
+                    (Team::Large, true) => function::kernel::<$piece, $count, 256, 16, true, $($more),*>(),
+                    (Team::Larger, false) => function::kernel::<$piece, $count, 256, 32, false, $($more),*>(),
+                    (Team::Larger, true) => function::kernel::<$piece, $count, 256, 32, true, $($more),*>(),
+                    (Team::Long, false) => function::kernel::<$piece, $count, 512, 32, false, $($more),*>(),
+                    (Team::Long, true) => function::kernel::<$piece, $count, 512, 32, true, $($more),*>(),
+                }
+            };
+        }
+        match ($element, $plan.pieces) {
+            (Element::F32, false) => of_piece!(f32, 1),
+            (Element::F32, true) => of_piece!(F32s, 4),
+            (Element::F16, false) => of_piece!(f16, 1),
+            (Element::F16, true) => of_piece!(F16s, 8),
+            (Element::Bf16, false) => of_piece!(bf16, 1),
+            (Element::Bf16, true) => of_piece!(Bf16s, 8),
+        }
+    }};
 }
 
 impl Rows {
@@ -51,10 +97,29 @@ impl Rows {
 
     fn team(&self) -> Team {
         match self.columns {
-            0..=128 => Team::Small,
-            129..=1024 => Team::Medium,
-            1025..=4096 => Team::Large,
+            0..=256 => Team::Small,
+            257..=2048 => Team::Medium,
+            2049..=4096 => Team::Large,
+            4097..=8192 => Team::Larger,
             _ => Team::Long,
+        }
+    }
+
+    /// Numbers in 16 bytes.
+    fn piece(&self) -> usize {
+        match self.element {
+            Element::F32 => 4,
+            Element::F16 | Element::Bf16 => 8,
+        }
+    }
+
+    /// For a device with subgroups and for buffers that begin as they should.
+    fn best(&self) -> Plan {
+        let whole = |n: &usize| n % self.piece() == 0;
+        Plan {
+            team: self.team(),
+            pieces: whole(&self.columns) && self.pitches.iter().all(whole),
+            meets: true,
         }
     }
 
@@ -72,26 +137,53 @@ impl Rows {
         all
     }
 
+    /// The arguments in pieces, where they lie so that they can be.
+    fn in_pieces<'a>(&self, args: &[KernelArg<'a>]) -> Option<Vec<KernelArg<'a>>> {
+        let piece = |arg: &KernelArg<'a>| match (arg, self.element) {
+            (KernelArg::Buffer(b), Element::F32) if b.element().is::<f32>() => b.cast::<F32s>().ok(),
+            (KernelArg::Buffer(b), Element::F16) if b.element().is::<f16>() => b.cast::<F16s>().ok(),
+            (KernelArg::Buffer(b), Element::Bf16) if b.element().is::<bf16>() => b.cast::<Bf16s>().ok(),
+            _ => None,
+        };
+        args.iter().map(|arg| piece(arg).map(KernelArg::Buffer)).collect()
+    }
+
     /// Checks the arguments and launches the function with the matrix's sizes before `more` and them.
     fn launch<const N: usize>(
         &self,
-        function: KernelFn,
+        function: impl Fn(Plan) -> KernelFn,
         stream: &Stream,
         between: [&'static str; N],
         more: &[KernelArg<'_>],
         args: &[KernelArg<'_>],
     ) -> Result<()> {
-        check(function.name(), &self.operands(between), args)?;
+        let mut plan = self.best();
+        check(function(plan).name(), &self.operands(between), args)?;
         if self.rows == 0 || self.columns == 0 {
             return Ok(());
         }
-        let a_block = if self.team() == Team::Small { 8 } else { 1 };
+        let device = stream.device();
+        plan.meets = device.info().capabilities.contains(&Capability::Subgroups);
+        let pieces = if plan.pieces { self.in_pieces(args) } else { None };
+        plan.pieces = pieces.is_some();
+        let count = if plan.pieces { self.piece() } else { 1 };
+        let (a_block, lanes) = match plan.team {
+            Team::Small => (8, 256),
+            Team::Medium | Team::Large | Team::Larger => (1, 256),
+            Team::Long => (1, 512),
+        };
         let blocks = u32::try_from(self.rows.div_ceil(a_block)).unwrap_or(u32::MAX);
-        let [x_pitch, y_pitch] = self.pitches;
-        let mut all = args![self.rows, self.columns, x_pitch, y_pitch].to_vec();
+        let [x_pitch, y_pitch] = self.pitches.map(|pitch| pitch / count);
+        let mut all = args![self.rows, self.columns / count, x_pitch, y_pitch].to_vec();
         all.extend_from_slice(more);
-        all.extend_from_slice(args);
-        Ok(stream.launch(&function, LaunchConfig::new(blocks, 256), &all)?)
+        all.extend_from_slice(pieces.as_deref().unwrap_or(args));
+        let mut function = function(plan);
+        if device.backend() == BackendKind::Cuda {
+            // SAFETY: `check` has found that each buffer has room for its rows, and a lane reads and writes pieces below the row's end in rows that there are.
+            // Indices into registers are constants, those into the block's memory below its lanes.
+            function = unsafe { unchecked(function) };
+        }
+        Ok(stream.launch(&function, LaunchConfig::new(blocks, lanes), &all)?)
     }
 }
 
@@ -157,23 +249,27 @@ impl SoftmaxKernel {
     }
 }
 
+impl SoftmaxKernel {
+    fn planned(&self, plan: Plan) -> KernelFn {
+        match self.logarithm {
+            false => row_instance!(self.rows.element, plan, softmax::softmax, false),
+            true => row_instance!(self.rows.element, plan, softmax::softmax, true),
+        }
+    }
+}
+
 impl Kernel for SoftmaxKernel {
     fn function(&self) -> KernelFn {
-        let element = self.rows.element;
-        match (self.rows.team(), self.logarithm) {
-            (Team::Small, false) => instance!(element, softmax::softmax, 32, 4, false),
-            (Team::Small, true) => instance!(element, softmax::softmax, 32, 4, true),
-            (Team::Medium, false) => instance!(element, softmax::softmax, 256, 4, false),
-            (Team::Medium, true) => instance!(element, softmax::softmax, 256, 4, true),
-            (Team::Large, false) => instance!(element, softmax::softmax, 256, 16, false),
-            (Team::Large, true) => instance!(element, softmax::softmax, 256, 16, true),
-            (Team::Long, false) => instance!(element, softmax::softmax_long, false),
-            (Team::Long, true) => instance!(element, softmax::softmax_long, true),
-        }
+        self.planned(self.rows.best())
+    }
+
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
+        ptx_of(unsafe { unchecked(self.function()) }, sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
-        self.rows.launch(self.function(), stream, [], &[], args)
+        self.rows.launch(|plan| self.planned(plan), stream, [], &[], args)
     }
 }
 
@@ -212,21 +308,27 @@ impl LayerNormKernel {
     }
 }
 
+impl LayerNormKernel {
+    fn planned(&self, plan: Plan) -> KernelFn {
+        row_instance!(self.rows.element, plan, norm::norm, true)
+    }
+}
+
 impl Kernel for LayerNormKernel {
     fn function(&self) -> KernelFn {
-        let element = self.rows.element;
-        match self.rows.team() {
-            Team::Small => instance!(element, norm::layer_norm, 32, 4),
-            Team::Medium => instance!(element, norm::layer_norm, 256, 4),
-            Team::Large => instance!(element, norm::layer_norm, 256, 16),
-            Team::Long => instance!(element, norm::layer_norm_long,),
-        }
+        self.planned(self.rows.best())
+    }
+
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
+        ptx_of(unsafe { unchecked(self.function()) }, sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
         let between = ["weight", "bias"];
+        let planned = |plan| self.planned(plan);
         self.rows
-            .launch(self.function(), stream, between, args![self.epsilon], args)
+            .launch(planned, stream, between, args![self.epsilon], args)
     }
 }
 
@@ -263,19 +365,25 @@ impl RmsNormKernel {
     }
 }
 
+impl RmsNormKernel {
+    fn planned(&self, plan: Plan) -> KernelFn {
+        row_instance!(self.rows.element, plan, norm::norm, false)
+    }
+}
+
 impl Kernel for RmsNormKernel {
     fn function(&self) -> KernelFn {
-        let element = self.rows.element;
-        match self.rows.team() {
-            Team::Small => instance!(element, norm::rms_norm, 32, 4),
-            Team::Medium => instance!(element, norm::rms_norm, 256, 4),
-            Team::Large => instance!(element, norm::rms_norm, 256, 16),
-            Team::Long => instance!(element, norm::rms_norm_long,),
-        }
+        self.planned(self.rows.best())
+    }
+
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
+        ptx_of(unsafe { unchecked(self.function()) }, sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
+        let planned = |plan| self.planned(plan);
         self.rows
-            .launch(self.function(), stream, ["weight"], args![self.epsilon], args)
+            .launch(planned, stream, ["weight"], args![self.epsilon], args)
     }
 }

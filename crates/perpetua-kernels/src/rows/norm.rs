@@ -2,175 +2,125 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::across;
-use crate::element::Storage;
+use super::reduce::{TURN, across, fetch, store};
+use crate::element::Piece;
 
-/// Rows of at most `LANES * HELD` elements, which stay in registers.
-#[kernel(block_size = 256, interpret)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a kernel's arguments are its buffers and its shapes"
-)]
-pub(super) fn layer_norm<T: Storage, const LANES: usize, const HELD: usize>(
-    rows: usize,
-    columns: usize,
-    x_pitch: usize,
-    y_pitch: usize,
-    epsilon: f32,
-    x: &[T],
-    weight: &[T],
-    bias: &[T],
-    y: &mut [T],
-) {
-    let part = shared_array::<[f32; 256]>();
-    let lane = local_id_x() % 256;
-    let row = group_id_x() * (256 / LANES) + lane / LANES;
-    let within = lane % LANES;
-    let mut held = [0.0f32; HELD];
+/// The sum over a row's lanes of `term` of each of its numbers: of those that the lane holds, and of those from the piece `rest` on, which it reads. The lane has
+/// no others; what `term` makes of `absent` is nothing.
+#[device]
+#[allow(clippy::too_many_arguments, reason = "where a row is, and who works on it")]
+fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const MEETS: bool>(
+    part: &mut [f32; 512],
+    lane: usize,
+    x: &[M],
+    from: usize,
+    end: usize,
+    held: [f32; HELD],
+    absent: f32,
+    term: impl Fn(f32) -> f32,
+) -> f32 {
     let mut sum = 0.0;
     for i in 0..HELD {
-        let column = i * LANES + within;
-        if row < rows && column < columns {
-            held[i] = x[row * x_pitch + column].wide();
-        }
-        sum += held[i];
+        sum += term(held[i]);
     }
-    let mean = across::<LANES>(part, lane, sum, |a, b| a + b) / columns as f32;
-    let mut squares = 0.0;
-    for i in 0..HELD {
-        if i * LANES + within < columns {
-            squares += (held[i] - mean) * (held[i] - mean);
+    let mut at = HELD / N * LANES + lane % LANES;
+    while at < end {
+        let numbers = fetch::<M, N, LANES, TURN>(x, from, at, end, absent);
+        for i in 0..TURN {
+            sum += term(numbers[i]);
         }
+        at += TURN / N * LANES;
     }
-    let variance = across::<LANES>(part, lane, squares, |a, b| a + b) / columns as f32;
-    let scale = (variance + epsilon).sqrt().recip();
-    for i in 0..HELD {
-        let column = i * LANES + within;
-        if row < rows && column < columns {
-            let value = (held[i] - mean) * scale * weight[column].wide() + bias[column].wide();
-            y[row * y_pitch + column] = T::narrow(value);
-        }
-    }
+    across::<LANES, MEETS>(part, lane, sum, |a, b| a + b)
 }
 
-/// The same for rows of any length, a block each.
-#[kernel(block_size = 256, interpret)]
+/// `LANES` lanes for a row, each with `HELD` numbers of it in registers; what is longer is read again. Without `CENTRED` it is the RMS norm, which has no bias.
+/// Sizes and pitches count pieces of `N` numbers, but `columns`, which counts numbers.
+#[kernel(interpret)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
-pub(super) fn layer_norm_long<T: Storage>(
+pub(super) fn norm<
+    M: Piece,
+    const N: usize,
+    const LANES: usize,
+    const HELD: usize,
+    const MEETS: bool,
+    const CENTRED: bool,
+>(
     rows: usize,
-    columns: usize,
+    pieces: usize,
     x_pitch: usize,
     y_pitch: usize,
     epsilon: f32,
-    x: &[T],
-    weight: &[T],
-    bias: &[T],
-    y: &mut [T],
+    x: &[M],
+    weight: &[M],
+    bias: &[M],
+    y: &mut [M],
 ) {
-    let part = shared_array::<[f32; 256]>();
-    let lane = local_id_x() % 256;
-    let row = group_id_x();
-    let end = if row < rows { columns } else { 0 };
-    let (from, to) = (row * x_pitch, row * y_pitch);
-    let mut sum = 0.0;
-    let mut column = lane;
-    while column < end {
-        sum += x[from + column].wide();
-        column += 256;
-    }
-    let mean = across::<256>(part, lane, sum, |a, b| a + b) / columns as f32;
-    let mut squares = 0.0;
-    let mut column = lane;
-    while column < end {
-        let off = x[from + column].wide() - mean;
-        squares += off * off;
-        column += 256;
-    }
-    let variance = across::<256>(part, lane, squares, |a, b| a + b) / columns as f32;
-    let scale = (variance + epsilon).sqrt().recip();
-    let mut column = lane;
-    while column < end {
-        let value = (x[from + column].wide() - mean) * scale * weight[column].wide() + bias[column].wide();
-        y[to + column] = T::narrow(value);
-        column += 256;
-    }
-}
-
-/// Rows of at most `LANES * HELD` elements, which stay in registers.
-#[kernel(block_size = 256, interpret)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a kernel's arguments are its buffers and its shapes"
-)]
-pub(super) fn rms_norm<T: Storage, const LANES: usize, const HELD: usize>(
-    rows: usize,
-    columns: usize,
-    x_pitch: usize,
-    y_pitch: usize,
-    epsilon: f32,
-    x: &[T],
-    weight: &[T],
-    y: &mut [T],
-) {
-    let part = shared_array::<[f32; 256]>();
-    let lane = local_id_x() % 256;
-    let row = group_id_x() * (256 / LANES) + lane / LANES;
+    let part = shared_array::<[f32; 512]>();
+    let lane = local_id_x();
+    let row = group_id_x() * (block_dim_x() as usize / LANES) + lane / LANES;
     let within = lane % LANES;
-    let mut held = [0.0f32; HELD];
-    let mut squares = 0.0;
-    for i in 0..HELD {
-        let column = i * LANES + within;
-        if row < rows && column < columns {
-            held[i] = x[row * x_pitch + column].wide();
+    let end = if row < rows { pieces } else { 0 };
+    let (from, to) = (row * x_pitch, row * y_pitch);
+    let columns = (pieces * N) as f32;
+
+    let mut held = fetch::<M, N, LANES, HELD>(x, from, within, end, 0.0);
+    let mut mean = 0.0;
+    if CENTRED {
+        mean = sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, held, 0.0, |x| x) / columns;
+        // What is not there is as far from the mean as the mean itself.
+        for i in 0..HELD {
+            if i / N * LANES + within >= end {
+                held[i] = mean;
+            }
         }
-        squares += held[i] * held[i];
     }
-    let mean = across::<LANES>(part, lane, squares, |a, b| a + b) / columns as f32;
-    let scale = (mean + epsilon).sqrt().recip();
-    for i in 0..HELD {
-        let column = i * LANES + within;
-        if row < rows && column < columns {
-            y[row * y_pitch + column] = T::narrow(held[i] * scale * weight[column].wide());
+    let squares =
+        sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, held, mean, |x| (x - mean) * (x - mean));
+    let scale = (squares / columns + epsilon).sqrt().recip();
+
+    for turn in 0..HELD / TURN {
+        let mut numbers = [0.0f32; TURN];
+        for i in 0..TURN {
+            numbers[i] = held[turn * TURN + i];
         }
+        let at = turn * (TURN / N * LANES) + within;
+        let normed = scaled::<M, N, LANES, CENTRED>(numbers, mean, scale, weight, bias, at, end);
+        store::<M, N, LANES, TURN>(y, to, at, end, normed);
+    }
+    let mut at = HELD / N * LANES + within;
+    while at < end {
+        let numbers = fetch::<M, N, LANES, TURN>(x, from, at, end, 0.0);
+        let normed = scaled::<M, N, LANES, CENTRED>(numbers, mean, scale, weight, bias, at, end);
+        store::<M, N, LANES, TURN>(y, to, at, end, normed);
+        at += TURN / N * LANES;
     }
 }
 
-/// The same for rows of any length, a block each.
-#[kernel(block_size = 256, interpret)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a kernel's arguments are its buffers and its shapes"
-)]
-pub(super) fn rms_norm_long<T: Storage>(
-    rows: usize,
-    columns: usize,
-    x_pitch: usize,
-    y_pitch: usize,
-    epsilon: f32,
-    x: &[T],
-    weight: &[T],
-    y: &mut [T],
-) {
-    let part = shared_array::<[f32; 256]>();
-    let lane = local_id_x() % 256;
-    let row = group_id_x();
-    let end = if row < rows { columns } else { 0 };
-    let (from, to) = (row * x_pitch, row * y_pitch);
-    let mut squares = 0.0;
-    let mut column = lane;
-    while column < end {
-        let value = x[from + column].wide();
-        squares += value * value;
-        column += 256;
+/// The numbers from the piece `at` on, normed.
+#[device]
+#[allow(clippy::too_many_arguments, reason = "numbers, and what they are scaled by")]
+fn scaled<M: Piece, const N: usize, const LANES: usize, const CENTRED: bool>(
+    mut numbers: [f32; TURN],
+    mean: f32,
+    scale: f32,
+    weight: &[M],
+    bias: &[M],
+    at: usize,
+    end: usize,
+) -> [f32; TURN] {
+    let weights = fetch::<M, N, LANES, TURN>(weight, 0, at, end, 0.0);
+    for i in 0..TURN {
+        numbers[i] = (numbers[i] - mean) * scale * weights[i];
     }
-    let mean = across::<256>(part, lane, squares, |a, b| a + b) / columns as f32;
-    let scale = (mean + epsilon).sqrt().recip();
-    let mut column = lane;
-    while column < end {
-        y[to + column] = T::narrow(x[from + column].wide() * scale * weight[column].wide());
-        column += 256;
+    if CENTRED {
+        let biases = fetch::<M, N, LANES, TURN>(bias, 0, at, end, 0.0);
+        for i in 0..TURN {
+            numbers[i] += biases[i];
+        }
     }
+    numbers
 }

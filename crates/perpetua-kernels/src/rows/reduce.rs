@@ -1,28 +1,104 @@
-//! Sums and maxima over the lanes of a row. Must not know what they are for.
+//! Reading and writing a row by the lanes that work on it, and sums and maxima over them. Must not know what they are for.
 
 use perpetua::prelude::*;
 
-/// All that the `LANES` lanes of a row hold, combined, for each of them. Every lane of the block comes here.
+use crate::element::Piece;
+
+/// Numbers that a lane reads at a time of what does not stay in registers.
+pub(super) const TURN: usize = 8;
+
+/// The `COUNT` numbers that are a lane's from the piece number `first` of its row on, each further piece `LANES` on; `absent` behind the row's end.
+/// The row's first piece is number `from`.
 #[device]
-pub(crate) fn across<const LANES: usize>(
-    part: &mut [f32; 256],
+pub(super) fn fetch<M: Piece, const N: usize, const LANES: usize, const COUNT: usize>(
+    x: &[M],
+    from: usize,
+    first: usize,
+    end: usize,
+    absent: f32,
+) -> [f32; COUNT] {
+    let mut numbers = [absent; COUNT];
+    for i in 0..COUNT / N {
+        let at = first + i * LANES;
+        if at < end {
+            let piece = x[from + at].spread();
+            for j in 0..N {
+                numbers[i * N + j] = piece[j];
+            }
+        }
+    }
+    numbers
+}
+
+/// Writes what [`fetch`] reads.
+#[device]
+pub(super) fn store<M: Piece, const N: usize, const LANES: usize, const COUNT: usize>(
+    y: &mut [M],
+    from: usize,
+    first: usize,
+    end: usize,
+    numbers: [f32; COUNT],
+) {
+    for i in 0..COUNT / N {
+        let at = first + i * LANES;
+        if at < end {
+            let mut piece = [0.0f32; 8];
+            for j in 0..N {
+                piece[j] = numbers[i * N + j];
+            }
+            y[from + at] = M::gather(piece);
+        }
+    }
+}
+
+/// All that the `LANES` lanes of a row hold, combined, for each of them. Every lane of the block comes here. `MEETS` says that subgroups may
+/// be used.
+#[device]
+pub(crate) fn across<const LANES: usize, const MEETS: bool>(
+    part: &mut [f32; 512],
     lane: usize,
     value: f32,
     combine: impl Fn(f32, f32) -> f32,
 ) -> f32 {
-    let within = lane % LANES;
-    part[lane] = value;
-    sync_threads();
-    let mut half = LANES / 2;
-    while half > 0 {
-        if within < half {
-            part[lane] = combine(part[lane], part[lane + half]);
+    if MEETS {
+        // A row's lanes are whole subgroups, or a part of one.
+        let width = (subgroup_size() as usize).min(LANES);
+        let mut all = value;
+        let mut far = 1;
+        while far < width {
+            all = combine(all, subgroup_shuffle_xor(all, far as u32));
+            far *= 2;
         }
+        if width < LANES {
+            let groups = LANES / width;
+            let group = subgroup_id() as usize;
+            if subgroup_lane() == 0 {
+                part[group] = all;
+            }
+            sync_threads();
+            let first = group / groups * groups;
+            all = part[first];
+            for i in 1..groups {
+                all = combine(all, part[first + i]);
+            }
+            // Nobody writes the next values before all have read these.
+            sync_threads();
+        }
+        all
+    } else {
+        let within = lane % LANES;
+        part[lane] = value;
         sync_threads();
-        half /= 2;
+        let mut half = LANES / 2;
+        while half > 0 {
+            if within < half {
+                part[lane] = combine(part[lane], part[lane + half]);
+            }
+            sync_threads();
+            half /= 2;
+        }
+        let all = part[lane - within];
+        sync_threads();
+        all
     }
-    let all = part[lane - within];
-    // Nobody writes the next values before all have read these.
-    sync_threads();
-    all
 }

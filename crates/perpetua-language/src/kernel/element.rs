@@ -1,6 +1,7 @@
 //! Types of device memory as Rust reaches them: how a value is loaded and stored where other lanes may do so at the same
 //! time. Knows nothing of buffers and their lengths.
 
+use super::resident::U32x4;
 use half::{bf16, f16};
 use perpetua_ir::front::rust::{GpuType, GpuValue};
 
@@ -157,6 +158,35 @@ macro_rules! wide {
 }
 
 wide!(i128 u128);
+
+// SAFETY: its four words, one access each; every pattern of bits is a value.
+unsafe impl Element for U32x4 {
+    #[inline(always)]
+    unsafe fn load(place: *const U32x4) -> Result<U32x4, Invalid> {
+        // SAFETY: aligned and valid by the caller's promise, for an array of four words of the same size, too.
+        let [x, y, z, w] = unsafe { <[u32; 4]>::load(place.cast()) }?;
+        Ok(U32x4 { x, y, z, w })
+    }
+
+    #[inline(always)]
+    unsafe fn store(place: *mut U32x4, value: U32x4) {
+        // SAFETY: as in `load`.
+        unsafe { <[u32; 4]>::store(place.cast(), [value.x, value.y, value.z, value.w]) }
+    }
+
+    #[inline(always)]
+    unsafe fn read(place: *const U32x4) -> Result<U32x4, Invalid> {
+        // SAFETY: as in `load`, and nobody writes meanwhile by the caller's promise.
+        let [x, y, z, w] = unsafe { <[u32; 4]>::read(place.cast()) }?;
+        Ok(U32x4 { x, y, z, w })
+    }
+
+    #[inline(always)]
+    unsafe fn write(place: *mut U32x4, value: U32x4) {
+        // SAFETY: as in `store`, and nobody looks meanwhile by the caller's promise.
+        unsafe { <[u32; 4]>::write(place.cast(), [value.x, value.y, value.z, value.w]) }
+    }
+}
 
 // SAFETY: element by element, by the elements' own promise.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
