@@ -56,21 +56,21 @@ enum Team {
 
 /// The instance of a kernel over rows: its type of pieces and what it knows of them, then what the caller adds.
 macro_rules! row_instance {
-    ($element:expr, $plan:expr, $kernel:path, $($more:tt),*) => {{
+    ($element:expr, $plan:expr, $kernel:path, $($more:tt)*) => {{
         use $kernel as function;
         macro_rules! of_piece {
             ($piece:ty, $count:literal) => {
                 match ($plan.team, $plan.meets) {
-                    (Team::Small, false) => function::kernel::<$piece, $count, 32, 8, false, $($more),*>(),
-                    (Team::Small, true) => function::kernel::<$piece, $count, 32, 8, true, $($more),*>(),
-                    (Team::Medium, false) => function::kernel::<$piece, $count, 256, 8, false, $($more),*>(),
-                    (Team::Medium, true) => function::kernel::<$piece, $count, 256, 8, true, $($more),*>(),
-                    (Team::Large, false) => function::kernel::<$piece, $count, 256, 16, false, $($more),*>(),
-                    (Team::Large, true) => function::kernel::<$piece, $count, 256, 16, true, $($more),*>(),
-                    (Team::Larger, false) => function::kernel::<$piece, $count, 256, 32, false, $($more),*>(),
-                    (Team::Larger, true) => function::kernel::<$piece, $count, 256, 32, true, $($more),*>(),
-                    (Team::Long, false) => function::kernel::<$piece, $count, 512, 32, false, $($more),*>(),
-                    (Team::Long, true) => function::kernel::<$piece, $count, 512, 32, true, $($more),*>(),
+                    (Team::Small, false) => function::kernel::<$piece, $count, 32, 8, false $(, $more)*>(),
+                    (Team::Small, true) => function::kernel::<$piece, $count, 32, 8, true $(, $more)*>(),
+                    (Team::Medium, false) => function::kernel::<$piece, $count, 256, 8, false $(, $more)*>(),
+                    (Team::Medium, true) => function::kernel::<$piece, $count, 256, 8, true $(, $more)*>(),
+                    (Team::Large, false) => function::kernel::<$piece, $count, 256, 16, false $(, $more)*>(),
+                    (Team::Large, true) => function::kernel::<$piece, $count, 256, 16, true $(, $more)*>(),
+                    (Team::Larger, false) => function::kernel::<$piece, $count, 256, 32, false $(, $more)*>(),
+                    (Team::Larger, true) => function::kernel::<$piece, $count, 256, 32, true $(, $more)*>(),
+                    (Team::Long, false) => function::kernel::<$piece, $count, 512, 32, false $(, $more)*>(),
+                    (Team::Long, true) => function::kernel::<$piece, $count, 512, 32, true $(, $more)*>(),
                 }
             };
         }
@@ -310,7 +310,7 @@ impl LayerNormKernel {
 
 impl LayerNormKernel {
     fn planned(&self, plan: Plan) -> KernelFn {
-        row_instance!(self.rows.element, plan, norm::norm, true)
+        row_instance!(self.rows.element, plan, norm::layer_norm,)
     }
 }
 
@@ -367,7 +367,7 @@ impl RmsNormKernel {
 
 impl RmsNormKernel {
     fn planned(&self, plan: Plan) -> KernelFn {
-        row_instance!(self.rows.element, plan, norm::norm, false)
+        row_instance!(self.rows.element, plan, norm::rms_norm,)
     }
 }
 

@@ -34,14 +34,56 @@ fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const ME
     across::<LANES, MEETS>(part, lane, sum, |a, b| a + b)
 }
 
-/// `LANES` lanes for a row, each with `HELD` numbers of it in registers; what is longer is read again. Without `CENTRED` it is the RMS norm, which has no bias.
-/// Sizes and pitches count pieces of `N` numbers, but `columns`, which counts numbers.
+/// The layer norm of each row.
 #[kernel(interpret)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
-pub(super) fn norm<
+pub(super) fn layer_norm<
+    M: Piece,
+    const N: usize,
+    const LANES: usize,
+    const HELD: usize,
+    const MEETS: bool,
+>(
+    rows: usize,
+    pieces: usize,
+    x_pitch: usize,
+    y_pitch: usize,
+    epsilon: f32,
+    x: &[M],
+    weight: &[M],
+    bias: &[M],
+    y: &mut [M],
+) {
+    norm::<M, N, LANES, HELD, MEETS, true>(rows, pieces, x_pitch, y_pitch, epsilon, x, weight, bias, y);
+}
+
+/// The RMS norm of each row.
+#[kernel(interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
+pub(super) fn rms_norm<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const MEETS: bool>(
+    rows: usize,
+    pieces: usize,
+    x_pitch: usize,
+    y_pitch: usize,
+    epsilon: f32,
+    x: &[M],
+    weight: &[M],
+    y: &mut [M],
+) {
+    norm::<M, N, LANES, HELD, MEETS, false>(rows, pieces, x_pitch, y_pitch, epsilon, x, weight, weight, y);
+}
+
+/// `LANES` lanes for a row, each with `HELD` numbers of it in registers; what is longer is read again. Sizes and pitches count pieces of `N` numbers. Without
+/// `CENTRED` it is the RMS norm, which has no bias.
+#[device]
+#[allow(clippy::too_many_arguments, reason = "what the kernels are given")]
+fn norm<
     M: Piece,
     const N: usize,
     const LANES: usize,

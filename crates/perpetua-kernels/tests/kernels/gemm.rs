@@ -273,6 +273,6 @@ pub(crate) fn errors(case: &mut Case) -> Result<(), Failed> {
     check(
         &SoftmaxKernel::new(2, 3),
         args![&buffer, &wrong],
-        "argument 5 of kernel `softmax_f32_32_4_0` is a buffer of u32, but the parameter is `y: &mut [f32]`: make the buffer with the parameter's element type",
+        "argument 5 of kernel `softmax_f32_1_32_8_1_0` is a buffer of u32, but the parameter is `y: &mut [f32]`: make the buffer with the parameter's element type",
     )
 }
