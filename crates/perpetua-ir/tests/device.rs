@@ -7,7 +7,8 @@
 use perpetua_ir::back::{Capabilities, Capability, CudaAbi, RenderError, Target, render};
 use perpetua_ir::interp::{Interpreter, LaunchConfig};
 use perpetua_ir::ir::{
-    Access, Checks, DeviceOp, Effect, Inst, Kernel, KernelBuilder, Op, Place, Scalar, Type, TypeError, Value,
+    Access, Base, Checks, DeviceOp, Effect, Factor, Inst, Kernel, KernelBuilder, Op, Place, Scalar, StageOp,
+    Stages, Type, TypeError, Value,
 };
 use perpetua_ir::ops::{Gives, Stands, Takes};
 use perpetua_ir::verify::verify;
@@ -17,11 +18,18 @@ fn operand(k: &mut KernelBuilder, takes: Takes) -> Value {
         Takes::Exactly(s) => k.constant(s, 1),
         Takes::Number | Takes::Integer => k.u32(1),
         Takes::Array(s, n) => k.op(Op::Zero(Type::array(s.into(), n))).unwrap(),
+        Takes::Sums => {
+            let each = Type::array(Type::array(Type::F32, 2), 2);
+            k.op(Op::Zero(Type::array(each, 8))).unwrap()
+        }
     }
 }
 
 /// A kernel that does nothing else, and may keep the value.
 fn only(op: DeviceOp, keep: bool) -> Result<Kernel, TypeError> {
+    if let DeviceOp::Stage(stage) = op {
+        return only_stage(stage);
+    }
     let row = op.row();
     let mut k = KernelBuilder::new("only");
     // Some need whole subgroups.
@@ -53,6 +61,51 @@ fn only(op: DeviceOp, keep: bool) -> Result<Kernel, TypeError> {
         let zero = k.u32(0);
         k.store(Place::element(base, zero), scalar)?;
     }
+    Ok(k.finish())
+}
+
+/// A kernel with stages that does nothing else, asking who does what.
+fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
+    let mut k = KernelBuilder::new("only");
+    let read =
+        |k: &mut KernelBuilder, name: &str| match k.buffer(name, Type::Scalar(Scalar::F16), Access::Read) {
+            Base::Buffer(i) => i,
+            _ => 0,
+        };
+    let buffers = [read(&mut k, "a"), read(&mut k, "b")];
+    k.param("n", Type::U32);
+    let factor = |buffer| Factor {
+        buffer,
+        shape: [2; 3],
+        extent: 64,
+        across: false,
+    };
+    let [left, right] = buffers.map(factor);
+    k.kernel_mut().block_size = Some([256, 1, 1]);
+    k.kernel_mut().stages = Some(Stages {
+        count: 2,
+        element: Scalar::F16,
+        left,
+        right,
+    });
+    let args: Vec<Value> = DeviceOp::Stage(op)
+        .row()
+        .operands
+        .iter()
+        .map(|(takes, _)| operand(&mut k, *takes))
+        .collect();
+    let produces = k.op(Op::Device(DeviceOp::Stage(StageOp::Produces), Vec::new()))?;
+    k.if_else(
+        produces,
+        |k| match op {
+            StageOp::Fill => k.effect(Effect::Device(DeviceOp::Stage(op), args.clone())),
+            _ => Ok(()),
+        },
+        |k| match op {
+            StageOp::Multiply => k.op(Op::Device(DeviceOp::Stage(op), args.clone())).map(|_| ()),
+            _ => Ok(()),
+        },
+    )?;
     Ok(k.finish())
 }
 
@@ -147,6 +200,10 @@ fn targets_render_rows_or_lack_what_they_need() {
 #[test]
 fn the_interpreter_runs_every_row() {
     for op in DeviceOp::all() {
+        // Those need matrices and each other: `stages.rs` runs them.
+        if matches!(op, DeviceOp::Stage(_)) {
+            continue;
+        }
         let verified = verify(only(op, false).unwrap()).unwrap();
         let interpreter = Interpreter::new(&verified).unwrap();
         let config = LaunchConfig::new([1, 1, 1], [64, 1, 1], &[]);

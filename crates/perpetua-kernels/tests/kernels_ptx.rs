@@ -59,34 +59,41 @@ fn tensor_cores() {
 
 #[test]
 fn staged() {
-    for transposed in [(false, false), (false, true), (true, false), (true, true)] {
-        for element in [Element::F16, Element::Bf16] {
+    for (i, (rows, columns)) in [(128, 256), (128, 128), (64, 128)].into_iter().enumerate() {
+        for (j, transposed) in [(false, false), (false, true), (true, false), (true, true)]
+            .into_iter()
+            .enumerate()
+        {
+            let element = [Element::F16, Element::Bf16][(i + j) % 2];
             let kernel = GemmKernel::staged(512, 512, 512)
                 .with_element(element)
-                .with_transposed(transposed.0, transposed.1);
-            let ptx = kernel.ptx_for(90).unwrap();
-            let Some(assembled) = ptxas(&ptx, "sm_90a").required("staged").unwrap() else {
-                return;
-            };
-            let usage = &assembled.usage[0];
-            println!("{usage:?}");
-            assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
-            // It says so where products wait for each other, or where lanes do not get the registers that they ask for.
-            let complains = ["serializ", "C75", "setmaxnreg", "warning"]
-                .iter()
-                .find(|word| assembled.log.contains(**word));
-            assert_eq!(complains, None, "{}", assembled.log);
-            if let Some(code) = nvdisasm(&assembled.cubin).required("staged").unwrap() {
-                for instruction in [
-                    "HGMMA.64x256x16.F32",
-                    "UTMALDG.2D",
-                    "USETMAXREG.TRY_ALLOC",
-                    "USETMAXREG.DEALLOC",
-                ] {
-                    assert!(code.contains(instruction), "no {instruction} in\n{code}");
-                }
-                // Sums stay where they are: four products follow each other, and nothing else computes with them in the loop.
-                assert_eq!(code.matches("HGMMA").count(), 4, "{code}");
+                .with_transposed(transposed.0, transposed.1)
+                .with_tile(rows, columns);
+            for kernel in [kernel, kernel.with_scales(1.0, 1.0)] {
+                let ptx = kernel.ptx_for(90).unwrap();
+                let Some(assembled) = ptxas(&ptx, "sm_90a").required("staged").unwrap() else {
+                    return;
+                };
+                let usage = &assembled.usage[0];
+                println!("{usage:?}");
+                assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
+                // It says so where products wait for each other, or where lanes do not get the registers that they ask for.
+                let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+                let complains = complaints.iter().find(|word| assembled.log.contains(**word));
+                assert_eq!(complains, None, "{}", assembled.log);
+                let Some(code) = nvdisasm(&assembled.cubin).required("staged").unwrap() else {
+                    continue;
+                };
+                let is_high = rows == 128;
+                assert_eq!(code.contains("USETMAXREG.TRY_ALLOC"), is_high, "{code}");
+                assert_eq!(code.contains("USETMAXREG.DEALLOC"), is_high, "{code}");
+                assert!(code.contains("UTMALDG.2D"), "{code}");
+                // Sums stay where they are: four products follow each other in one loop.
+                assert_eq!(
+                    code.matches(&format!("HGMMA.64x{columns}x16.F32")).count(),
+                    4,
+                    "{code}"
+                );
             }
         }
     }

@@ -42,8 +42,8 @@ impl Stages {
     pub const DEPTH: u32 = 64;
     /// The greatest number of stages.
     pub const MOST: u32 = 16;
-    /// The greatest extent of a factor.
-    pub const EXTENT: u32 = 256;
+    /// The greatest extents of the factors: more teams would not have registers for their sums.
+    pub const EXTENTS: [u32; 2] = [128, 256];
 
     /// Both factors, the left one first.
     pub fn factors(&self) -> [&Factor; 2] {

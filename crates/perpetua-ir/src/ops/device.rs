@@ -278,7 +278,7 @@ operations! {
     /// come to it (control flow is the same for all of them). A lane that has faulted brings anything.
     StageOp {
         /// Whether the lane's team fills stages. Its only use is to be the condition of one `if`, outside of which there are no other operations
-        /// of these, and behind which no lanes meet.
+        /// of these; in it and behind it lanes of different teams do not meet.
         Produces {
             name: ("is_producer", ""),
             language: &["is_producer"],

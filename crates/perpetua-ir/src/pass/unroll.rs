@@ -1,9 +1,9 @@
-//! Writes out counted loops whose counter, or what is computed of it and of constants, picks elements of a variable: then its indices are constants, and a
-//! target that keeps variables in registers keeps this one there, too. Knows the form in which `for` is lowered.
+//! Writes out counted loops whose counter picks elements of a variable: then its indices are constants, and a target that keeps variables
+//! in registers keeps this one there, too. Knows the form in which `for` is lowered.
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ir::{Base, Block, Body, Effect, Inst, LocalId, Op, Place, Scalar, Step, Stmt, Value};
+use crate::ir::{Base, Block, Body, Effect, Inst, LocalId, Op, Place, Scalar, Step, Stmt, Type, Value};
 use crate::ops::eval::eval_binary;
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::verify::Verified;
@@ -37,7 +37,7 @@ pub fn unroll_indexed(verified: &Verified) -> Option<Verified> {
 
 /// What is known of a body.
 struct Unroll {
-    types: Vec<crate::ir::Type>,
+    types: Vec<Type>,
     constants: HashMap<Value, (Scalar, u64)>,
     /// How often each variable stands in the code.
     uses: HashMap<LocalId, usize>,
@@ -162,7 +162,7 @@ impl Unroll {
         })
     }
 
-    /// Whether the counter, or what is computed of it, picks elements of a variable, a turn needs nothing else of the head, no jump leaves it, and the whole does not
+    /// Whether the counter picks elements of a variable, a turn needs nothing else of the head, no jump leaves it, and the whole does not
     /// become too long.
     fn is_worth(&self, counted: &Counted, code: &Block) -> bool {
         let mut picks = false;
@@ -177,29 +177,26 @@ impl Unroll {
                     .any(|stmt| matches!(stmt.inst, Inst::Let(made, _) if made == v))
         };
         let mut uses_head = false;
-        let mut indices = HashSet::from([counted.counter]);
+        // What is computed of nothing but counter and constants is a constant in each turn.
+        let mut made_of = HashSet::from([counted.counter]);
         let turn = code.0.get(counted.head..).unwrap_or_default();
         for stmt in turn {
             let mut visit = |stmt: &Stmt| {
                 statements += 1;
                 stmt.inst.operands(&mut |v| uses_head |= lost(v));
-                if let Inst::Let(v, Op::Binary(op, a, b)) = stmt.inst
-                    && folds(op)
-                    && [a, b].iter().any(|v| indices.contains(v))
-                    && [a, b]
-                        .iter()
-                        .all(|v| indices.contains(v) || self.constants.contains_key(v))
-                {
-                    indices.insert(v);
+                if let Inst::Let(v, Op::Binary(_, a, b)) = &stmt.inst {
+                    let is_made = |v: &Value| made_of.contains(v) || self.constants.contains_key(v);
+                    if [a, b].into_iter().all(is_made) {
+                        made_of.insert(*v);
+                    }
                 }
                 if let Some(Place {
                     base: Base::Local(_),
                     path,
                 }) = place_of(&stmt.inst)
                 {
-                    picks |= path
-                        .iter()
-                        .any(|step| matches!(step, Step::Index(v) if indices.contains(v)));
+                    let mut steps = path.iter();
+                    picks |= steps.any(|step| matches!(step, Step::Index(v) if made_of.contains(v)));
                 }
             };
             visit(stmt);
@@ -242,24 +239,21 @@ impl Unroll {
         Value(self.types.len() as u32 - 1)
     }
 
-    /// What an operation on integer constants gives, where it is no fault.
-    fn folded(&self, op: &Op) -> Option<(Scalar, u64)> {
-        let Op::Binary(op, a, b) = op else { return None };
-        let ((scalar, a), (_, b)) = (self.constants.get(a)?, self.constants.get(b)?);
-        let bits = (folds(*op) && scalar.is_int()).then(|| eval_binary(*op, *scalar, *a, *b).ok());
-        Some((*scalar, bits??))
-    }
-
     /// The statement with values of its own.
     fn copy(&mut self, stmt: &Stmt, names: &mut HashMap<Value, Value>) -> Stmt {
         let mut inst = stmt.inst.clone();
         inst.operands_mut(&mut |v| *v = names.get(v).copied().unwrap_or(*v));
         if let Inst::Let(v, op) = &mut inst {
-            if let Some((scalar, bits)) = self.folded(op) {
-                *op = Op::Const(scalar, bits);
-            }
             let fresh = self.fresh(*v);
             names.insert(*v, fresh);
+            if let Op::Binary(operator, a, b) = &*op
+                && let (Some((s, a)), Some((_, b))) = (self.constants.get(a), self.constants.get(b))
+                && let Some(scalar) = self.types.get(fresh.0 as usize).and_then(Type::as_scalar)
+                && s.is_int()
+                && let Ok(bits) = eval_binary(*operator, *s, *a, *b)
+            {
+                *op = Op::Const(scalar, bits);
+            }
             if let Op::Const(scalar, bits) = op {
                 self.constants.insert(fresh, (*scalar, *bits));
             }
@@ -272,14 +266,6 @@ impl Unroll {
         }
         Stmt { inst, ..*stmt }
     }
-}
-
-/// Whether two constants become one by it, of their type.
-fn folds(op: BinaryOp) -> bool {
-    matches!(
-        op,
-        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem
-    )
 }
 
 /// Whether no jump in it leaves what is `depth` constructs further out, and no lane ends.

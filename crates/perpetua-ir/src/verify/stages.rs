@@ -23,10 +23,10 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
         let (count, most) = (stages.count, Stages::MOST);
         return Some(format!("the number of stages is {count}, it is 1 to {most}"));
     }
-    for (side, factor) in ["left", "right"].into_iter().zip(stages.factors()) {
+    let sides = ["left", "right"].into_iter().zip(Stages::EXTENTS);
+    for ((side, most), factor) in sides.zip(stages.factors()) {
         let (extent, unit) = (factor.extent, Stages::ROWS);
-        if extent == 0 || extent > Stages::EXTENT || !extent.is_multiple_of(unit) {
-            let most = Stages::EXTENT;
+        if extent == 0 || extent > most || !extent.is_multiple_of(unit) {
             return Some(format!(
                 "the extent of the {side} factor is {extent}, it is a multiple of {unit} up to {most}"
             ));
@@ -140,7 +140,7 @@ impl Check<'_, '_> {
         let op = stmt.inst.device()?;
         let name = op.row().word();
         let DeviceOp::Stage(op) = op else {
-            let meets = op.row().meeting != Meeting::Alone;
+            let meets = matches!(op.row().meeting, Meeting::Block | Meeting::Unproven);
             return (meets && role != Role::All)
                 .then(|| format!("`{name}` brings lanes together whose teams have parted: move it before `if is_producer()`"));
         };

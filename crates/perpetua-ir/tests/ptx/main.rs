@@ -11,6 +11,7 @@ mod operators;
 #[cfg(feature = "testing")]
 mod random;
 mod sharing;
+mod stages;
 mod targets;
 mod unroll;
 

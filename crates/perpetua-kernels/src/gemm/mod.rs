@@ -7,7 +7,7 @@ mod tiled;
 
 use half::{bf16, f16};
 use perpetua_device::{ArgType, BackendKind, KernelArg, LaunchConfig, Stream};
-use perpetua_ir::back::Sm;
+use perpetua_ir::back::{Capability, Sm};
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
@@ -15,6 +15,7 @@ use crate::element::{Element, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
+use staged::Tile;
 use tensor_core::{Factors, Instance};
 
 /// Most rows or columns of a matrix whose product is computed in tiles.
@@ -29,8 +30,8 @@ enum Schedule {
     Tiled(usize),
     /// A block computes 128 rows of so many columns by tensor cores.
     TensorCore(usize),
-    /// A block computes tiles of 128 x 256 in stages.
-    Staged,
+    /// A block computes tiles in stages: these, or those that suit the shape.
+    Staged(Option<Tile>),
 }
 
 /// `C = alpha op(A) op(B) + beta C` for row-major matrices: `op(A)` is m x k, `op(B)` k x n, C m x n, and `op` is the matrix
@@ -64,6 +65,8 @@ pub struct GemmKernel {
     alpha: f32,
     beta: f32,
     element: Element,
+    /// Whether a product by tensor cores may be computed in stages, where that can be.
+    stages: bool,
 }
 
 impl GemmKernel {
@@ -76,6 +79,7 @@ impl GemmKernel {
             alpha: 1.0,
             beta: 0.0,
             element: Element::F32,
+            stages: false,
         }
     }
 
@@ -96,7 +100,7 @@ impl GemmKernel {
     /// launch says so. Needs a device with `Capability::Matrices`.
     ///
     /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
-    /// bytes at a time. Tensor cores do not round every sum as `f32` does: an element is off by at most about
+    /// bytes at a time; and, where C's pitch and rows are even, on a device with `Capability::Stages` as [`GemmKernel::staged`] does. Tensor cores do not round every sum as `f32` does: an element is off by at most about
     /// `k * 2^-22 * sum |a| |b|`.
     ///
     /// ```
@@ -116,7 +120,10 @@ impl GemmKernel {
         // With fewer blocks a large GPU would not have one for each multiprocessor.
         let wide = m.div_ceil(tensor_core::ROWS).saturating_mul(n.div_ceil(256)) >= 96;
         let columns = if wide { 256 } else { 128 };
-        GemmKernel::new(Schedule::TensorCore(columns), m, n, k).with_element(Element::F16)
+        GemmKernel {
+            stages: true,
+            ..GemmKernel::new(Schedule::TensorCore(columns), m, n, k).with_element(Element::F16)
+        }
     }
 
     /// How many columns a block of a product by tensor cores computes: 256, or fewer than that 128. [`GemmKernel::tensor_core`] chooses by the shape.
@@ -124,6 +131,7 @@ impl GemmKernel {
     pub fn with_tile_columns(mut self, columns: usize) -> GemmKernel {
         if let Schedule::TensorCore(chosen) = &mut self.schedule {
             *chosen = if columns >= 256 { 256 } else { 128 };
+            self.stages = false;
         }
         self
     }
@@ -159,11 +167,11 @@ impl GemmKernel {
             Schedule::Naive => None,
             Schedule::Tiled(tile) => Some(tile),
             Schedule::TensorCore(columns) => Some(columns),
-            Schedule::Staged => Some(staged::TILE[1]),
+            Schedule::Staged(tile) => tile.map(|tile| tile.size()[1]),
         }
     }
 
-    /// As [`GemmKernel::tensor_core`] with tiles of 128 x 256 that are multiplied in stages, by the widest products that a GPU has: needs a
+    /// As [`GemmKernel::tensor_core`] with tiles of up to 128 x 256 that are multiplied in stages, by the widest products that a GPU has: needs a
     /// device with `Capability::Stages`. A and B begin at multiples of 16 bytes, and so do their rows; C begins at a multiple of 4 bytes, and so do its rows,
     /// which are an even number of elements long. A launch says so where it is not so.
     ///
@@ -181,7 +189,51 @@ impl GemmKernel {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn staged(m: usize, n: usize, k: usize) -> GemmKernel {
-        GemmKernel::new(Schedule::Staged, m, n, k).with_element(Element::F16)
+        GemmKernel::new(Schedule::Staged(None), m, n, k).with_element(Element::F16)
+    }
+
+    /// How many rows and columns a block of a product in stages computes at a time: 128 x 256, 128 x 128 or 64 x 128, of which the first is taken that is no
+    /// larger than this, else the last. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
+    pub fn with_tile(mut self, rows: usize, columns: usize) -> GemmKernel {
+        if let Schedule::Staged(chosen) = &mut self.schedule {
+            let fits = |tile: &Tile| tile.size()[0] <= rows && tile.size()[1] <= columns;
+            *chosen = Some(Tile::ALL.into_iter().find(fits).unwrap_or(Tile::Small));
+        }
+        self
+    }
+
+    /// Whether a product by tensor cores can be computed in stages on this device.
+    fn suits_stages(&self, stream: &Stream, operands: &[Operand; 3], args: [&KernelArg<'_>; 3]) -> bool {
+        let device = stream.device();
+        let has_them =
+            device.backend() == BackendKind::Cuda && device.info().capabilities.contains(&Capability::Stages);
+        let [m, n, k] = self.size;
+        let mut lies_right = args.iter().zip(operands).zip([(16, 8), (16, 8), (4, 2)]).map(
+            |((arg, operand), (bytes, elements))| {
+                let KernelArg::Buffer(buffer) = arg else {
+                    return false;
+                };
+                let is_whole = elements != 2 || buffer.cast::<u32>().is_ok();
+                self.is_element(buffer.element())
+                    && is_whole
+                    && buffer.ptr().place() % bytes == 0
+                    && operand.pitch % elements == 0
+            },
+        );
+        has_them
+            && k > 0
+            && n % 2 == 0
+            && Tile::Small.count(m, n) <= staged::MOST_TILES
+            && lies_right.all(|right| right)
+    }
+
+    fn staged_instance(&self, tile: Tile, lines: bool) -> staged::Instance {
+        staged::Instance {
+            factors: self.factors().unwrap_or(Factors::F16),
+            transposed: self.transposed,
+            tile,
+            lines,
+        }
     }
 
     /// What tensor cores multiply.
@@ -259,7 +311,7 @@ impl GemmKernel {
             Schedule::Naive => (16, 16),
             Schedule::Tiled(tile) => (tile, tile),
             Schedule::TensorCore(columns) => (tensor_core::ROWS, columns),
-            Schedule::Staged => (staged::TILE[0], staged::TILE[1]),
+            Schedule::Staged(_) => (staged::Tile::Large.size()[0], staged::Tile::Large.size()[1]),
         };
         let blocks = |extent: usize, tile: usize| u32::try_from(extent.div_ceil(tile)).unwrap_or(u32::MAX);
         // Rows along x: a grid has more blocks there.
@@ -281,6 +333,7 @@ impl GemmKernel {
             // There is nothing to describe to hardware.
             let kernel = GemmKernel {
                 schedule: Schedule::TensorCore(128),
+                stages: false,
                 ..*self
             };
             return kernel.launch(stream, &[a.clone(), b.clone(), c.clone()]);
@@ -292,9 +345,12 @@ impl GemmKernel {
                 takes: "F16 and Bf16",
             });
         };
-        let tiles = m
-            .div_ceil(staged::TILE[0])
-            .saturating_mul(n.div_ceil(staged::TILE[1]));
+        let multiprocessors = stream.device().info().multiprocessors.unwrap_or(1).max(1);
+        let tile = match self.schedule {
+            Schedule::Staged(Some(tile)) => tile,
+            _ => Tile::of(m, n, k, multiprocessors as usize),
+        };
+        let tiles = tile.count(m, n);
         let [left, right, result] = operands;
         if tiles > staged::MOST_TILES {
             return Err(Error::TooLarge {
@@ -317,12 +373,18 @@ impl GemmKernel {
                 needed: "even".into(),
             });
         }
-        let pairs = match c {
+        // C is written 16 bytes at a time where it lies so, and nothing is added to what it was.
+        let is_even = self.beta == 0.0 && result.pitch % 8 == 0 && n % 8 == 0;
+        let (memory, lines) = match c {
             KernelArg::Buffer(buffer) if self.is_element(buffer.element()) => {
-                KernelArg::Buffer(buffer.cast::<u32>()?)
+                match buffer.cast::<U32x4>().ok().filter(|_| is_even) {
+                    Some(lines) => (KernelArg::Buffer(lines), true),
+                    None => (KernelArg::Buffer(buffer.cast::<u32>()?), false),
+                }
             }
-            other => other.clone(),
+            other => (other.clone(), false),
         };
+        function = self.staged_instance(tile, lines).function();
         let mut all = args![
             m,
             n,
@@ -338,21 +400,15 @@ impl GemmKernel {
             self.beta
         ]
         .to_vec();
-        all.extend([a.clone(), b.clone(), pairs]);
+        all.extend([a.clone(), b.clone(), memory]);
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; of both an even
-            // number is there, so a pair is whole. A and B are described by their shapes, which a launch compares with the buffers. Indices
+            // number is there, so a pair is whole, or a multiple of eight, so that a line is. A and B are described by their shapes, which a launch compares with the buffers. Indices
             // into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
-        let blocks = stream
-            .device()
-            .info()
-            .multiprocessors
-            .unwrap_or(1)
-            .max(1)
-            .min(tiles as u32);
-        Ok(stream.launch(&function, LaunchConfig::new(blocks, staged::LANES), &all)?)
+        let blocks = multiprocessors.min(tiles as u32);
+        Ok(stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?)
     }
 }
 
@@ -374,7 +430,10 @@ impl Kernel for GemmKernel {
                 });
                 instance.function()
             }
-            Schedule::Staged => staged::function(self.factors().unwrap_or(Factors::F16), self.transposed),
+            // Which tiles, and how C is written, a launch decides.
+            Schedule::Staged(tile) => self
+                .staged_instance(tile.unwrap_or(Tile::Large), self.beta == 0.0)
+                .function(),
         }
     }
 
@@ -382,7 +441,7 @@ impl Kernel for GemmKernel {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
         let function = unsafe { unchecked(self.function()) };
         match (self.schedule, sm) {
-            (Schedule::Staged, 90) => ptx_of(function, Sm::of_device(9, 0)),
+            (Schedule::Staged(_), 90) => ptx_of(function, Sm::of_device(9, 0)),
             _ => ptx_of(function, sm),
         }
     }
@@ -425,11 +484,13 @@ impl Kernel for GemmKernel {
                 ]
                 .to_vec()
             }
-            Schedule::Tiled(_) | Schedule::TensorCore(_) | Schedule::Staged => {
+            Schedule::Tiled(_) | Schedule::TensorCore(_) | Schedule::Staged(_) => {
                 args![m, n, k, pitches[0], pitches[1], pitches[2], self.alpha, self.beta].to_vec()
             }
         };
-        if self.schedule == Schedule::Staged {
+        if matches!(self.schedule, Schedule::Staged(_))
+            || self.stages && self.suits_stages(stream, &operands, [a, b, c])
+        {
             return self.launch_staged(stream, &operands, [a, b, c]);
         }
         let mut factors = [a.clone(), b.clone()];

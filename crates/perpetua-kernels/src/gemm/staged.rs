@@ -1,5 +1,5 @@
-//! 128 x 256 sums a block at a time, multiplied in stages: while two teams of 128 lanes multiply, a third one has the next parts of A and B copied. Blocks
-//! stay for several such tiles. Must not know which schedule suits a shape.
+//! Up to 128 x 256 sums a block at a time, multiplied in stages: while one or two teams of 128 lanes multiply, another one has the next parts of A and B
+//! copied. Blocks stay for several such tiles. Must not know who asks for a product.
 
 use perpetua::prelude::*;
 
@@ -7,31 +7,118 @@ use super::naive::scaled;
 use super::tensor_core::Factors;
 use crate::element::Storage;
 
-/// Rows and columns of a tile of sums.
-pub(super) const TILE: [usize; 2] = [128, 256];
-/// Lanes of a block.
-pub(super) const LANES: u32 = 384;
 /// Most tiles of a product.
 pub(super) const MOST_TILES: usize = 1 << 30;
 
-/// The kernel for what is multiplied, and for which of A and B are transposed.
-pub(super) fn function(factors: Factors, transposed: [bool; 2]) -> KernelFn {
-    macro_rules! of_factor {
-        ($factor:ty) => {
-            match transposed {
-                [false, false] => of_factor!($factor, [[[$factor; 64]; 128]; 4], [[[[$factor; 64]; 64]; 4]; 4]),
-                [false, true] => of_factor!($factor, [[[$factor; 64]; 128]; 4], [[[$factor; 64]; 256]; 4]),
-                [true, false] => of_factor!($factor, [[[[$factor; 64]; 64]; 2]; 4], [[[[$factor; 64]; 64]; 4]; 4]),
-                [true, true] => of_factor!($factor, [[[[$factor; 64]; 64]; 2]; 4], [[[$factor; 64]; 256]; 4]),
-            }
-        };
-        ($($argument:ty),*) => {
-            gemm_staged::kernel::<$($argument),*>()
-        };
+/// Rows and columns of a block's sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tile {
+    Large,
+    Square,
+    Small,
+}
+
+impl Tile {
+    pub(super) const ALL: [Tile; 3] = [Tile::Large, Tile::Square, Tile::Small];
+
+    /// Its rows and columns.
+    pub(super) const fn size(self) -> [usize; 2] {
+        match self {
+            Tile::Large => [128, 256],
+            Tile::Square => [128, 128],
+            Tile::Small => [64, 128],
+        }
     }
-    match factors {
-        Factors::F16 => of_factor!(f16),
-        Factors::Bf16 => of_factor!(bf16),
+
+    /// Lanes of a block.
+    pub(super) const fn lanes(self) -> u32 {
+        match self {
+            Tile::Large | Tile::Square => 384,
+            Tile::Small => 256,
+        }
+    }
+
+    /// How many of them a product has.
+    pub(super) fn count(self, m: usize, n: usize) -> usize {
+        let [rows, columns] = self.size();
+        m.div_ceil(rows).saturating_mul(n.div_ceil(columns))
+    }
+
+    /// The one with which a product takes the least time on so many multiprocessors.
+    pub(super) fn of(m: usize, n: usize, k: usize, multiprocessors: usize) -> Tile {
+        let time = |tile: &Tile| {
+            let [rows, columns] = tile.size();
+            // Cycles for 64 of depth; before the first of them and behind the last one, of a block and of each of its tiles, about so many
+            // go by as two teams multiply 128 x 256 sums in for 192 and for 256 of depth.
+            let stage = rows * columns / 32;
+            let rounds = tile.count(m, n).div_ceil(multiprocessors.max(1));
+            rounds.saturating_mul(k.div_ceil(64).saturating_mul(stage) + stage * 2 + 2048)
+        };
+        Tile::ALL.into_iter().min_by_key(time).unwrap_or(Tile::Large)
+    }
+}
+
+/// Which instance of the kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Instance {
+    pub(super) factors: Factors,
+    pub(super) transposed: [bool; 2],
+    pub(super) tile: Tile,
+    /// Whether C is written 16 bytes at a time, as [`U32x4`], and never read; else two elements at a time, as `u32`.
+    pub(super) lines: bool,
+}
+
+impl Instance {
+    /// The kernel, with all its checks.
+    pub(super) fn function(self) -> KernelFn {
+        macro_rules! of_tile {
+            ($factor:ty, $kernel:ident, $high:tt, $panels:tt, $wide:tt, $columns:tt, $eighths:tt, $stages:tt) => {
+                match self.transposed {
+                    [false, false] => of_tile!(
+                        $factor,
+                        [[[$factor; 64]; $high]; $stages],
+                        [[[[$factor; 64]; 64]; $wide]; $stages],
+                        $kernel,
+                        $eighths
+                    ),
+                    [false, true] => of_tile!(
+                        $factor,
+                        [[[$factor; 64]; $high]; $stages],
+                        [[[$factor; 64]; $columns]; $stages],
+                        $kernel,
+                        $eighths
+                    ),
+                    [true, false] => of_tile!(
+                        $factor,
+                        [[[[$factor; 64]; 64]; $panels]; $stages],
+                        [[[[$factor; 64]; 64]; $wide]; $stages],
+                        $kernel,
+                        $eighths
+                    ),
+                    [true, true] => of_tile!(
+                        $factor,
+                        [[[[$factor; 64]; 64]; $panels]; $stages],
+                        [[[$factor; 64]; $columns]; $stages],
+                        $kernel,
+                        $eighths
+                    ),
+                }
+            };
+            ($factor:ty, $a:ty, $b:ty, $kernel:ident, $eighths:tt) => {
+                match self.lines {
+                    true => $kernel::kernel::<$factor, $a, $b, U32x4, $eighths>(),
+                    false => $kernel::kernel::<$factor, $a, $b, u32, $eighths>(),
+                }
+            };
+        }
+        match (self.factors, self.tile) {
+            (Factors::F16, Tile::Large) => of_tile!(f16, gemm_staged, 128, 2, 4, 256, 32, 4),
+            (Factors::F16, Tile::Square) => of_tile!(f16, gemm_staged, 128, 2, 2, 128, 16, 6),
+            (Factors::F16, Tile::Small) => of_tile!(f16, gemm_staged_low, 64, 1, 2, 128, 16, 8),
+            (Factors::Bf16, Tile::Large) => of_tile!(bf16, gemm_staged, 128, 2, 4, 256, 32, 4),
+            (Factors::Bf16, Tile::Square) => of_tile!(bf16, gemm_staged, 128, 2, 2, 128, 16, 6),
+            (Factors::Bf16, Tile::Small) => of_tile!(bf16, gemm_staged_low, 64, 1, 2, 128, 16, 8),
+        }
     }
 }
 
@@ -66,26 +153,115 @@ impl Paired for bf16 {
     }
 }
 
-/// Tiles whose rows of A, and columns of B, are read at about the same time, so that they are still in the cache.
-const GROUP: u32 = 8;
-
-/// The first row and column of sums of a tile: eight rows of tiles are gone through column by column.
+/// Memory that C is written to.
 #[device]
-fn corner(tile: u32, rows: u32, columns: u32) -> [u32; 2] {
-    let group = GROUP * columns;
-    let first = tile / group * GROUP;
-    let high = if rows - first < GROUP { rows - first } else { GROUP };
-    let within = tile % group;
-    [(first + within % high) * 128, within / high * 256]
+trait Sink: GpuType {
+    /// Whether it is written four words at a time, else word by word.
+    fn is_line() -> bool;
+    /// What four words are there.
+    fn line(words: [u32; 4]) -> Self;
+    /// What a word is there.
+    fn word(word: u32) -> Self;
+    /// The word that is there.
+    fn bits(self) -> u32;
 }
 
-/// `A` and `B` say how their parts lie in the block's memory, and with that which way they are stored. C is written two elements at a time.
-#[kernel(block_size = 384, interpret)]
+#[device]
+impl Sink for u32 {
+    fn is_line() -> bool {
+        false
+    }
+
+    fn line(words: [u32; 4]) -> u32 {
+        words[0]
+    }
+
+    fn word(word: u32) -> u32 {
+        word
+    }
+
+    fn bits(self) -> u32 {
+        self
+    }
+}
+
+#[device]
+impl Sink for U32x4 {
+    fn is_line() -> bool {
+        true
+    }
+
+    fn line(words: [u32; 4]) -> U32x4 {
+        U32x4 {
+            x: words[0],
+            y: words[1],
+            z: words[2],
+            w: words[3],
+        }
+    }
+
+    fn word(word: u32) -> U32x4 {
+        U32x4 {
+            x: word,
+            y: word,
+            z: word,
+            w: word,
+        }
+    }
+
+    fn bits(self) -> u32 {
+        self.x
+    }
+}
+
+/// Rows of tiles that are gone through column by column, so that what they read of A and B is still in the cache.
+const GROUP: u32 = 8;
+
+/// The first row and column of sums of a tile.
+#[device]
+fn corner(tile: u32, rows: u32, columns: u32, high: u32, wide: u32) -> [u32; 2] {
+    let group = GROUP * columns;
+    let first = tile / group * GROUP;
+    let high_group = if rows - first < GROUP { rows - first } else { GROUP };
+    let within = tile % group;
+    [(first + within % high_group) * high, within / high_group * wide]
+}
+
+/// Two neighbours in C, of which nothing was before.
+#[device]
+fn pair<T: Paired>(sums: [f32; 2], alpha: f32) -> u32 {
+    let low = T::narrow(alpha * sums[0]);
+    let high = T::narrow(alpha * sums[1]);
+    low.bits() | high.bits() << 16
+}
+
+/// Of four lanes, each with four words, lane `i` gets word `i` of each.
+#[device]
+fn turned(words: [u32; 4], lane: u32) -> [u32; 4] {
+    let [a, b, c, d] = words;
+    let (odd, upper) = (lane % 2 == 1, lane / 2 % 2 == 1);
+    // First two lanes exchange, then two pairs of them.
+    let first = subgroup_shuffle_xor(if odd { a } else { b }, 1);
+    let second = subgroup_shuffle_xor(if odd { c } else { d }, 1);
+    let near = if odd { [first, b] } else { [a, first] };
+    let far = if odd { [second, d] } else { [c, second] };
+    let third = subgroup_shuffle_xor(if upper { near[0] } else { far[0] }, 2);
+    let fourth = subgroup_shuffle_xor(if upper { near[1] } else { far[1] }, 2);
+    if upper {
+        [third, fourth, far[0], far[1]]
+    } else {
+        [near[0], near[1], third, fourth]
+    }
+}
+
+/// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns. `A` and `B` say how their parts lie in the block's
+/// memory, and with that which way they are stored.
+#[device]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
-fn gemm_staged<T: Paired, A: GpuType, B: GpuType>(
+fn product<T: Paired, A: GpuType, B: GpuType, C: Sink, const HIGH: usize, const EIGHTHS: usize>(
     m: usize,
     n: usize,
     k: usize,
@@ -100,16 +276,17 @@ fn gemm_staged<T: Paired, A: GpuType, B: GpuType>(
     beta: f32,
     a: &[T],
     b: &[T],
-    c: &mut [u32],
+    c: &mut [C],
 ) {
     stage_factors::<A, B>(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch);
-    let (rows, columns) = (m.div_ceil(128) as u32, n.div_ceil(256) as u32);
+    let wide = EIGHTHS * 8;
+    let (rows, columns) = (m.div_ceil(HIGH) as u32, n.div_ceil(wide) as u32);
     let turns = k.div_ceil(64) as u32;
     let (first, blocks) = (group_id_x() as u32, grid_dim_x() as u32);
     if is_producer() {
         let mut tile = first;
         while tile < rows * columns {
-            let [top, left] = corner(tile, rows, columns);
+            let [top, left] = corner(tile, rows, columns, HIGH as u32, wide as u32);
             for i in 0..turns {
                 fill_stage(top, left, i * 64);
             }
@@ -117,37 +294,110 @@ fn gemm_staged<T: Paired, A: GpuType, B: GpuType>(
         }
     } else {
         let lane = local_id_x() as u32;
-        // Where this lane's sums are in its tile.
-        let (down, over) = (
-            lane % 128 / 4 + lane % 128 / 32 * 8 + (lane / 128 - 1) * 64,
-            lane % 4 * 2,
-        );
+        // Where this lane's sums are in its tile: the row, and the column of the first ones.
+        let down = lane % 128 / 4 + lane % 128 / 32 * 8 + (lane / 128 - 1) * 64;
+        let over = lane % 4 * 2;
         let mut tile = first;
         while tile < rows * columns {
-            let mut sums = [[[0.0f32; 2]; 2]; 32];
+            let mut sums = [[[0.0f32; 2]; 2]; EIGHTHS];
             for _i in 0..turns {
                 sums = multiply_stage(sums);
             }
-            let [top, left] = corner(tile, rows, columns);
-            let (y, x) = ((top + down) as usize, (left + over) as usize);
+            let [top, left] = corner(tile, rows, columns, HIGH as u32, wide as u32);
+            let (y, x) = ((top + down) as usize, left as usize);
             for j in 0..2 {
                 let line = (y + j * 8) * c_pitch + x;
-                for i in 0..32 {
-                    if y + j * 8 < m && x + i * 8 < n {
-                        let at = (line + i * 8) / 2;
-                        let [low, high] = sums[i][j];
-                        let (mut low_before, mut high_before) = (None, None);
-                        if beta != 0.0 {
-                            low_before = Some(T::of(c[at] & 0xffff).wide());
-                            high_before = Some(T::of(c[at] >> 16).wide());
+                let is_row = y + j * 8 < m;
+                if C::is_line() {
+                    // Four lanes that have two columns of each eight come to have all of every fourth eight.
+                    for i in 0..EIGHTHS / 4 {
+                        let four = [
+                            pair::<T>(sums[i * 4][j], alpha),
+                            pair::<T>(sums[i * 4 + 1][j], alpha),
+                            pair::<T>(sums[i * 4 + 2][j], alpha),
+                            pair::<T>(sums[i * 4 + 3][j], alpha),
+                        ];
+                        let four = turned(four, lane);
+                        let eighth = i * 4 + (lane % 4) as usize;
+                        if is_row && x + eighth * 8 < n {
+                            c[line / 8 + eighth] = C::line(four);
                         }
-                        let low = T::narrow(scaled(low, low_before, alpha, beta));
-                        let high = T::narrow(scaled(high, high_before, alpha, beta));
-                        c[at] = low.bits() | high.bits() << 16;
+                    }
+                } else {
+                    for i in 0..EIGHTHS {
+                        let column = over as usize + i * 8;
+                        if is_row && x + column < n {
+                            let at = (line + column) / 2;
+                            let [low, high] = sums[i][j];
+                            let (mut low_before, mut high_before) = (None, None);
+                            if beta != 0.0 {
+                                low_before = Some(T::of(c[at].bits() & 0xffff).wide());
+                                high_before = Some(T::of(c[at].bits() >> 16).wide());
+                            }
+                            let low = T::narrow(scaled(low, low_before, alpha, beta));
+                            let high = T::narrow(scaled(high, high_before, alpha, beta));
+                            c[at] = C::word(low.bits() | high.bits() << 16);
+                        }
                     }
                 }
             }
             tile += blocks;
         }
     }
+}
+
+/// Two teams multiply.
+#[kernel(block_size = 384, interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
+fn gemm_staged<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a_rows: usize,
+    a_columns: usize,
+    a_pitch: usize,
+    b_rows: usize,
+    b_columns: usize,
+    b_pitch: usize,
+    c_pitch: usize,
+    alpha: f32,
+    beta: f32,
+    a: &[T],
+    b: &[T],
+    c: &mut [C],
+) {
+    product::<T, A, B, C, 128, EIGHTHS>(
+        m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
+    );
+}
+
+/// One team multiplies.
+#[kernel(block_size = 256, interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
+fn gemm_staged_low<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a_rows: usize,
+    a_columns: usize,
+    a_pitch: usize,
+    b_rows: usize,
+    b_columns: usize,
+    b_pitch: usize,
+    c_pitch: usize,
+    alpha: f32,
+    beta: f32,
+    a: &[T],
+    b: &[T],
+    c: &mut [C],
+) {
+    product::<T, A, B, C, 64, EIGHTHS>(
+        m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
+    );
 }

@@ -45,13 +45,18 @@ pub(crate) fn staged(case: &mut Case) -> Result<(), Failed> {
     if !has_stages(case)? {
         return Ok(());
     }
-    let kernel = |_: &mut Case, [m, n, k]: [usize; 3]| GemmKernel::staged(m, n, k);
+    let kernel = |case: &mut Case, [m, n, k]: [usize; 3]| {
+        let [rows, columns] = case.one_of(&TILES);
+        GemmKernel::staged(m, n, k).with_tile(rows, columns)
+    };
     case.aligned = true;
     match case.chance(2) {
         true => product_of::<f16>(case, kernel),
         false => product_of::<bf16>(case, kernel),
     }
 }
+
+const TILES: [[usize; 2]; 3] = [[128, 256], [128, 128], [64, 128]];
 
 /// Whether the device multiplies in stages; where not, that it says so.
 fn has_stages(case: &Case) -> Result<bool, Failed> {
@@ -72,7 +77,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
         return Ok(());
     }
     let stream = case.device.default_stream();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut launches) = (Vec::new(), 0);
     for transposed in [[false, true], [false, false], [true, true], [true, false]] {
         for [m, n, k] in [
             [128, 256, 64],
@@ -82,6 +87,8 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
             [1000, 600, 200],
         ] {
             for picks_rows in [true, false] {
+                launches += 1;
+                let [rows, columns] = TILES[launches % 3];
                 let picked = |i: usize| (i * 7 + 3) % k;
                 let number = |i: usize, j: usize| ((i * 37 + j * 5) % 2048) as f32;
                 // `op(A)` of m x k and `op(B)` of k x n.
@@ -106,10 +113,22 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
                 };
                 let a = case.device.upload(&stored(m, k, transposed[0], &left))?;
                 let b = case.device.upload(&stored(k, n, transposed[1], &right))?;
-                let c = case.device.full(m * n, f16::NAN)?;
-                let kernel = GemmKernel::staged(m, n, k).with_transposed(transposed[0], transposed[1]);
+                // C is written two elements at a time in one of two cases, else eight.
+                let pitch = n + launches / 2 % 2 * 2;
+                let c = case.device.full(m * pitch, f16::NAN)?;
+                let columns_of =
+                    |rows: usize, columns: usize, transposed: bool| if transposed { rows } else { columns };
+                let kernel = GemmKernel::staged(m, n, k)
+                    .with_transposed(transposed[0], transposed[1])
+                    .with_pitches(
+                        columns_of(m, k, transposed[0]),
+                        columns_of(k, n, transposed[1]),
+                        pitch,
+                    )
+                    .with_tile(rows, columns);
                 kernel.launch(&stream, args![&a, &b, &c])?;
-                let found = c.read()?;
+                let all = c.read()?;
+                let found: Vec<f16> = all.chunks(pitch).flat_map(|row| &row[..n]).copied().collect();
                 let expected = |x: usize| match picks_rows {
                     true => number(x % n, picked(x / n)),
                     false => number(x / n, picked(x % n)),
@@ -126,7 +145,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
                     .map(|x| format!("({}, {}): {} not {}", x / n, x % n, found[*x], expected(*x)))
                     .collect();
                 wrong.push(format!(
-                    "{m} x {n} x {k}, transposed {transposed:?}, {} picks: {} of {} are wrong: {}",
+                    "{m} x {n} x {k}, tiles of {rows} x {columns}, transposed {transposed:?}, {} picks: {} of {} are wrong: {}",
                     if picks_rows { "A" } else { "B" },
                     off.len(),
                     m * n,
@@ -182,7 +201,7 @@ fn product_of<T: Stored>(
         .with_element(T::ELEMENT)
         .with_scales(alpha, beta)
         .with_pitches(pitches[0], pitches[1], pitches[2]);
-    let is_tensor_core = matches!(kernel.name(), "gemm_tensor_core" | "gemm_staged");
+    let is_tensor_core = kernel.name() == "gemm_tensor_core" || kernel.name().starts_with("gemm_staged");
     let [a_buffer, b_buffer, c_buffer] = &on_device;
     let stream = case.device.default_stream();
     kernel.launch(&stream, args![&a_buffer.part, &b_buffer.part, &c_buffer.part])?;

@@ -64,7 +64,7 @@ use perpetua_ir::front::rust::GpuType;
 ///
 /// The types say how much a stage has, and how many there are: `[[[T; 64]; M]; S]` for `M` rows of `a` whose depth goes along rows, `[[[[T; 64]; 64]; M / 64]; S]`
 /// where it goes from row to row, so that `a` is stored transposed. Likewise `b`, which is stored transposed where its depth goes along rows. `M` and
-/// `N` are multiples of 64 up to 256, and a stage is 64 deep.
+/// `N` are multiples of 64, up to 128 and 256, and a stage is 64 deep.
 #[allow(clippy::too_many_arguments, reason = "two matrices, each with its shape")]
 pub fn stage_factors<A: GpuType, B: GpuType>(
     _a: &[impl GpuType],

@@ -1,0 +1,130 @@
+//! Matrices that teams of lanes multiply in stages.
+
+use perpetua_ir::back::{Capability, RenderError, Sm, ptx};
+use perpetua_ir::ir::Kernel;
+use perpetua_ir::pass::checks::make_explicit;
+use perpetua_ir::verify::{Verified, verify};
+use perpetua_vendor_tools::{nvdisasm, ptxas};
+
+/// A kernel for a shape of stages: two products, of which `between` says what happens between them, in registers that `keep` says are used again or not.
+fn kernel(element: &str, [left, right]: [u32; 2], [a, b]: [&str; 2], count: u32, keep: bool) -> Verified {
+    let (lanes, sums) = (128 + left * 2, format!("[[[f32; 2]; 2]; {}]", right / 8));
+    let kept = match keep {
+        true => {
+            "%12: [[f32; 2]; 2] = extract %6.0\n    %13: [f32; 2] = extract %12.1\n    %14: f32 = extract %13.1\n    store c[%0], %14"
+        }
+        false => "",
+    };
+    let text = format!(
+        "kernel k(a: buffer<{element}, read>, b: buffer<{element}, read>, c: buffer<f32, read_write>, n: u64) block_size({lanes}, 1, 1)
+stages({count}, {element}, {a}({left}, a, n, n, n), {b}({right}, b, n, n, n)) {{
+  local $total: {sums}
+  %0: u32 = const 64
+  %1: u32 = thread_idx.x
+  %2: bool = is_producer
+  if %2 {{
+    fill_stage %0, %0, %0
+    fill_stage %0, %0, %0
+  }} else {{
+    %3: {sums} = zero
+    store $total, %3
+    %4: {sums} = load $total
+    %5: {sums} = multiply_stage %4
+    store $total, %5
+    %6: {sums} = load $total
+    %7: {sums} = multiply_stage %6
+    store $total, %7
+    %8: {sums} = load $total
+    %9: [[f32; 2]; 2] = extract %8.0
+    %10: [f32; 2] = extract %9.1
+    %11: f32 = extract %10.1
+    store c[%1], %11
+    {kept}
+  }}
+}}
+"
+    );
+    let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    verify(kernel).unwrap()
+}
+
+#[test]
+fn shapes_are_assembled() {
+    let mut random = 7u32;
+    for left in [64, 128] {
+        for right in [64, 128, 192, 256] {
+            let ways = [["along"; 2], ["across"; 2], ["along", "across"]][(left + right) as usize / 64 % 3];
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (element, keep) = (["f16", "bf16"][random as usize >> 16 & 1], random >> 17 & 1 == 1);
+            let count = 1 + (random >> 20) % 3;
+            let kernel = kernel(element, [left, right], ways, count, keep);
+            let source = ptx::render(&kernel, Sm::of_device(9, 0)).unwrap();
+            let count = |what: &str| source.text.matches(what).count();
+            assert_eq!(count("wgmma.mma_async"), 8, "{}", source.text);
+            assert_eq!(
+                count("setmaxnreg"),
+                if left > 64 { 2 } else { 0 },
+                "{}",
+                source.text
+            );
+            let copies = |extent: u32, way: &str| if way == "across" { extent as usize / 64 } else { 1 };
+            let expected = 2 * (copies(left, ways[0]) + copies(right, ways[1]));
+            assert_eq!(count("cp.async.bulk.tensor.2d"), expected, "{}", source.text);
+            let assembled = match ptxas(&source.text, "sm_90a").required("sm_90a") {
+                Ok(Some(assembled)) => assembled,
+                Ok(None) => continue,
+                Err(e) => panic!("{e}\n{}", source.text),
+            };
+            // It says so where products wait for each other, or where lanes do not get the registers that they ask for: sums, and perhaps a
+            // copy of them, need some.
+            let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+            let complains = complaints.iter().any(|word| assembled.log.contains(word));
+            let (has, needs) = (
+                [255, 232][left as usize / 64 - 1],
+                right / 2 * (1 + u32::from(keep)) + 40,
+            );
+            let usage = &assembled.usage[0];
+            let is_fine = !complains && usage.stack_bytes == 0;
+            assert!(
+                is_fine || needs > has,
+                "{left} x {right}: {usage:?}\n{}\n{}",
+                assembled.log,
+                source.text
+            );
+            if let Some(code) = nvdisasm(&assembled.cubin).required("stages").unwrap() {
+                assert_eq!(
+                    code.matches(&format!("HGMMA.64x{right}x16.F32")).count(),
+                    8,
+                    "{code}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn other_generations_lack_them() {
+    let kernel = kernel("f16", [64, 64], ["along"; 2], 2, false);
+    for sm in [Sm::from(80), Sm::from(90), Sm::from(100), Sm::of_device(10, 0)] {
+        match ptx::render(&kernel, sm) {
+            Err(RenderError::Lacks { capability, .. }) => assert_eq!(capability, Capability::Stages),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// That all lanes of a team fault together is no reason for them to go: the others wait for them.
+#[test]
+fn lanes_that_fault_walk_on() {
+    let kernel = kernel("f16", [64, 64], ["along"; 2], 2, false)
+        .into_kernel()
+        .to_string();
+    let store = "    store c[%0], %11\n    %12: [[[f32; 2]; 2]; 8] = multiply_stage %8\n";
+    let text = kernel.replace("    store c[%1], %11\n", store);
+    assert_ne!(text, kernel);
+    let explicit = make_explicit(&verify(text.parse::<Kernel>().unwrap()).unwrap());
+    let text = explicit.kernel().to_string();
+    let fault = text.split_once("fault index_out_of_bounds").unwrap().1;
+    let more = fault.find("multiply_stage").unwrap();
+    assert!(!fault[..more].contains("return"), "{text}");
+}

@@ -1,0 +1,264 @@
+//! Products in stages: what the verifier refuses, how the text form says them, that the interpreter computes them and reports who waits for ever,
+//! and that lanes which fault keep nobody waiting.
+
+// Tests may unwrap: a failed expectation is the report.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use half::bf16;
+use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
+use perpetua_ir::ir::Kernel;
+use perpetua_ir::verify::verify;
+
+const HEAD: &str = "kernel k(a: buffer<bf16, read>, b: buffer<bf16, read>, c: buffer<f32, read_write>, m: u64, n: u64, k: u64)";
+const BLOCK: &str = "block_size(256, 1, 1)";
+const STAGES: &str = "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k))";
+
+/// So many stages filled and multiplied, one behind the other; `before` and `behind` stand around the `if`, `last` at the end of the code of
+/// those that multiply.
+fn body(filled: usize, multiplied: usize, [before, last, behind]: [&str; 3]) -> String {
+    let mut text = format!(
+        "%0: u32 = const 0\n  %1: u32 = const 64\n  {before}\n  %2: bool = is_producer\n  if %2 {{\n"
+    );
+    for i in 0..filled {
+        text += &format!(
+            "    %{}: u32 = const {}\n    fill_stage %0, %0, %{}\n",
+            10 + i,
+            64 * i,
+            10 + i
+        );
+    }
+    text += "  } else {\n    %50: [[[f32; 2]; 2]; 8] = zero\n";
+    for i in 0..multiplied {
+        text += &format!(
+            "    %{}: [[[f32; 2]; 2]; 8] = multiply_stage %{}\n",
+            51 + i,
+            50 + i
+        );
+    }
+    text + &format!("    {last}\n  }}\n  {behind}")
+}
+
+fn text(head: &str, attributes: &str, body: &str) -> String {
+    dense(&format!("{head} {attributes} {{\n  {body}\n}}\n"))
+}
+
+/// The text with its values numbered without gaps, in the order in which they come.
+fn dense(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut parts = text.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        out += &format!("%{at}{rest}");
+    }
+    out
+}
+
+fn ordinary(body: &str) -> String {
+    text(HEAD, &format!("{BLOCK} {STAGES}"), body)
+}
+
+/// Stores this lane's first sum, of the last of so many products, at its number, if `at` says nothing else.
+fn stores(multiplied: usize, at: &str) -> String {
+    let sums = 50 + multiplied;
+    format!(
+        "%80: u32 = thread_idx.x\n    {at}\n    %82: [[f32; 2]; 2] = extract %{sums}.0\n    %83: [f32; 2] = extract %82.0\n    %84: f32 = extract %83.0\n    store c[%81], %84"
+    )
+}
+
+const OWN: &str = "%81: u32 = sub %80, %85";
+
+/// Runs a kernel on a 64 x `k` matrix of numbers times the transpose of another one; gives what it did and C.
+fn run(body: &str, k: usize, len: usize) -> (Result<(), InterpError>, Vec<f32>) {
+    let verified = verify(ordinary(body).parse::<Kernel>().unwrap()).unwrap();
+    let interpreter = Interpreter::new(&verified).unwrap();
+    let mut a: Vec<u16> = (0..64 * k)
+        .map(|i| bf16::from_f32((i % 11) as f32).to_bits())
+        .collect();
+    let mut b: Vec<u16> = (0..64 * k)
+        .map(|i| bf16::from_f32((i % 7) as f32).to_bits())
+        .collect();
+    let mut c = vec![-1.0f32; len];
+    let (sixty_four, k) = (64u64.to_ne_bytes(), (k as u64).to_ne_bytes());
+    let args = [
+        Arg::Buffer(BufferRef::from_slice(&mut a)),
+        Arg::Buffer(BufferRef::from_slice(&mut b)),
+        Arg::Buffer(BufferRef::from_slice(&mut c)),
+        Arg::Value(&sixty_four),
+        Arg::Value(&sixty_four),
+        Arg::Value(&k),
+    ];
+    let done = interpreter.launch(&LaunchConfig::new([1, 1, 1], [256, 1, 1], &args));
+    (done, c)
+}
+
+#[test]
+fn text_reads_as_it_prints() {
+    let stages = "stages(3, f16, across(128, a, m, k, k), along(256, b, n, k, k))";
+    let head = HEAD.replace("bf16", "f16");
+    for text in [ordinary(&body(1, 1, [""; 3])), text(&head, stages, "return")] {
+        let kernel: Kernel = text.parse().unwrap();
+        assert_eq!(
+            kernel.to_string().parse::<Kernel>().as_ref(),
+            Ok(&kernel),
+            "{kernel}"
+        );
+    }
+    for (stages, expected) in [
+        ("stages(2, bf16, along(64, a, m, k, k))", "`,`"),
+        (
+            "stages(2, bf16, beside(64, a, m, k, k), along(64, b, n, k, k))",
+            "`along` or `across`",
+        ),
+        (
+            "stages(2, bf16, along(64, a, m, k, x), along(64, b, n, k, k))",
+            "the name of a parameter",
+        ),
+    ] {
+        let error = text(HEAD, stages, "return")
+            .parse::<Kernel>()
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let refused = |text: String, expected: &str| {
+        let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        match verify(kernel) {
+            Err(errors) if errors.to_string().contains(expected) => {}
+            Err(errors) => panic!("{errors}\nnot: {expected}"),
+            Ok(_) => panic!("passed: {expected}\n{text}"),
+        }
+    };
+    let declared =
+        |stages: &str, expected: &str| refused(text(HEAD, &format!("{BLOCK} {stages}"), "return"), expected);
+    declared(
+        "stages(0, bf16, along(64, a, m, k, k), along(64, b, n, k, k))",
+        "the number of stages is 0",
+    );
+    declared(
+        "stages(2, bf16, along(192, a, m, k, k), along(64, b, n, k, k))",
+        "it is a multiple of 64 up to 128",
+    );
+    declared(
+        "stages(2, f32, along(64, a, m, k, k), along(64, b, n, k, k))",
+        "f16 or bf16, not f32",
+    );
+    declared(
+        "stages(2, bf16, along(96, a, m, k, k), along(64, b, n, k, k))",
+        "the extent of the left factor is 96",
+    );
+    declared(
+        "stages(2, bf16, along(64, c, m, k, k), along(64, b, n, k, k))",
+        "the left factor is no parameter of type &[bf16]",
+    );
+    declared(
+        "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, a))",
+        "pitch of the right factor",
+    );
+    declared(
+        "stages(16, bf16, along(64, a, m, k, k), along(256, b, n, k, k))",
+        "use fewer",
+    );
+    refused(
+        text(HEAD, &format!("block_size(128, 1, 1) {STAGES}"), "return"),
+        "fix the block size at 256",
+    );
+    refused(
+        format!("shared s: [f32]\n{}", ordinary("return")),
+        "has no dynamic shared memory",
+    );
+    refused(text(HEAD, BLOCK, &body(1, 1, [""; 3])), "call `stage_factors`");
+
+    let placed = |text: &str, expected: &str| refused(ordinary(text), expected);
+    placed(
+        "%0: u32 = const 0\n  fill_stage %0, %0, %0",
+        "stands in the code of a team",
+    );
+    placed(
+        &body(1, 1, ["", "fill_stage %0, %0, %0", ""]),
+        "the second one multiplies",
+    );
+    placed(&body(1, 1, ["", "barrier", ""]), "whose teams have parted");
+    placed(&body(1, 1, ["", "", "barrier"]), "whose teams have parted");
+    placed(&body(1, 1, ["", "", "%3: bool = is_producer"]), "asked once");
+    placed(
+        &body(1, 1, ["", "%3: bool = not %2", ""]),
+        "the condition of one `if`",
+    );
+    placed(
+        "%0: [[[f32; 2]; 2]; 16] = zero\n  %1: bool = is_producer\n  if %1 {\n  } else {\n    %2: [[[f32; 2]; 2]; 16] = multiply_stage %0\n  }",
+        "adds to the sums of a lane, which are [[[f32; 2]; 2]; 8]",
+    );
+    // Not all lanes of the team would come.
+    let some = "%60: u32 = thread_idx.x\n    %61: bool = lt %60, %1\n    if %61 {\n      %62: [[[f32; 2]; 2]; 8] = multiply_stage %51\n    }";
+    placed(&body(2, 1, ["", some, ""]), "thread_idx.x");
+    // All of them do in what the launch decides.
+    let all = "%60: u32 = block_idx.x\n    %61: bool = lt %60, %1\n    if %61 {\n      %62: [[[f32; 2]; 2]; 8] = multiply_stage %51\n    }";
+    verify(ordinary(&body(2, 1, ["", all, ""])).parse::<Kernel>().unwrap()).unwrap();
+}
+
+#[test]
+fn products_are_computed() {
+    for turns in 1..5 {
+        let k = 64 * turns - 24;
+        let body = body(turns, turns, ["%85: u32 = const 128", &stores(turns, OWN), ""]);
+        let (done, c) = run(&body, k, 128);
+        done.unwrap();
+        for (lane, found) in c.into_iter().enumerate() {
+            // Of a lane's sums the first one.
+            let (row, column) = (lane / 4 + lane / 32 * 8, lane % 4 * 2);
+            let sum: usize = (0..k).map(|i| (row * k + i) % 11 * ((column * k + i) % 7)).sum();
+            assert_eq!(found, sum as f32, "lane {lane} of {turns} turns");
+        }
+    }
+}
+
+#[test]
+fn waiting_for_ever_is_reported() {
+    // Two stages are filled before anyone multiplies.
+    for (filled, multiplied, expected) in [
+        (1, 2, "one that multiplies for a stage that is full"),
+        (0, 1, "one that multiplies for a stage that is full"),
+        (4, 1, "the one that fills stages for a stage that is free"),
+    ] {
+        let (done, _) = run(&body(filled, multiplied, [""; 3]), 64, 1);
+        match done {
+            Err(error @ InterpError::Deadlock { .. }) => {
+                assert!(error.to_string().contains(expected), "{error}")
+            }
+            other => panic!("{filled} and {multiplied}: {other:?}"),
+        }
+    }
+    for (filled, multiplied) in [(2, 2), (2, 0), (3, 1)] {
+        run(&body(filled, multiplied, [""; 3]), 64, 1).0.unwrap();
+    }
+}
+
+#[test]
+fn a_lane_that_faults_keeps_nobody_waiting() {
+    // Lane 200 stores outside of C after the first of three products, or all lanes of the team do.
+    let one = "%81: u32 = sub %80, %85";
+    let all = "%81: u32 = add %1, %85";
+    for (at, len) in [(one, 72), (all, 100)] {
+        let first = stores(1, at);
+        let more =
+            "%52: [[[f32; 2]; 2]; 8] = multiply_stage %51\n    %53: [[[f32; 2]; 2]; 8] = multiply_stage %52";
+        let last = format!("{first}\n    {more}");
+        let (done, _) = run(&body(3, 1, ["%85: u32 = const 128", &last, ""]), 192, len);
+        match done {
+            Err(InterpError::Fault(fault)) => {
+                assert!(fault.to_string().contains("index out of bounds"), "{fault}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
