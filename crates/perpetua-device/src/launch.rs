@@ -107,6 +107,17 @@ pub(crate) fn check_shape(
             found: block,
         });
     }
+    if signature
+        .and_then(Signature::stages)
+        .is_some_and(|stages| stages.pairs)
+        && config.grid.x % 2 != 0
+    {
+        return Err(Error::Cluster {
+            kernel: kernel.name().to_owned(),
+            grid: config.grid.to_array(),
+            cluster: [2, 1, 1],
+        });
+    }
     const BLOCK: [&str; 3] = ["block size in x", "block size in y", "block size in z"];
     const GRID: [&str; 3] = ["grid size in x", "grid size in y", "grid size in z"];
     for axis in 0..3 {

@@ -87,6 +87,7 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
         element: Scalar::F16,
         left,
         right,
+        pairs: false,
     });
     let args: Vec<Value> = DeviceOp::Stage(op)
         .row()

@@ -112,32 +112,34 @@ fn tensor_cores(device: &Device, sizes: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// The widest products, where the device has them: sums of 128 x 256 in stages.
+/// The widest products, where the device has them, by what a block or two compute at a time, and by how A and B lie.
 fn staged(device: &Device, sizes: &[usize]) -> Result<()> {
     let stream = device.default_stream();
     println!("\nproducts of n x n in stages, TFLOP/s");
     println!(
-        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "n", "f16", "bf16", "B^T", "A^T", "both"
+        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "n", "f16", "bf16", "256 x 256", "128 x 256", "128 x 128", "64 x 128", "B^T", "A^T", "both", "beta 1"
     );
     for &n in sizes {
-        let (f16, bf16) = (
-            numbers(device, n * n, half::f16::from_f32)?,
-            numbers(device, n * n, half::bf16::from_f32)?,
-        );
-        let (c16, c) = (
-            device.zeros::<half::f16>(n * n)?,
-            device.zeros::<half::bf16>(n * n)?,
-        );
+        let f16 = numbers(device, n * n, half::f16::from_f32)?;
+        let bf16 = numbers(device, n * n, half::bf16::from_f32)?;
+        let c16 = device.zeros::<half::f16>(n * n)?;
+        let c = device.zeros::<half::bf16>(n * n)?;
         print!("{n:>8}");
         let kernel = GemmKernel::staged(n, n, n);
         let bf = kernel.with_element(Element::Bf16);
+        let of_bf16 = |kernel: GemmKernel| launch(&stream, &kernel, args![&bf16, &bf16, &c]);
         let seconds = [
             launch(&stream, &kernel, args![&f16, &f16, &c16])?,
-            launch(&stream, &bf, args![&bf16, &bf16, &c])?,
-            launch(&stream, &bf.with_transposed(false, true), args![&bf16, &bf16, &c])?,
-            launch(&stream, &bf.with_transposed(true, false), args![&bf16, &bf16, &c])?,
-            launch(&stream, &bf.with_transposed(true, true), args![&bf16, &bf16, &c])?,
+            of_bf16(bf)?,
+            of_bf16(bf.with_tile(256, 256))?,
+            of_bf16(bf.with_tile(128, 256))?,
+            of_bf16(bf.with_tile(128, 128))?,
+            of_bf16(bf.with_tile(64, 128))?,
+            of_bf16(bf.with_transposed(false, true))?,
+            of_bf16(bf.with_transposed(true, false))?,
+            of_bf16(bf.with_transposed(true, true))?,
+            of_bf16(bf.with_scales(1.0, 1.0))?,
         ];
         for seconds in seconds {
             print!(" {:>9.3}", 2.0 * (n as f64).powi(3) / seconds / 1e12);

@@ -59,7 +59,10 @@ fn tensor_cores() {
 
 #[test]
 fn staged() {
-    for (i, (rows, columns)) in [(128, 256), (128, 128), (64, 128)].into_iter().enumerate() {
+    for (i, (rows, columns)) in [(256, 256), (128, 256), (128, 128), (64, 128)]
+        .into_iter()
+        .enumerate()
+    {
         for (j, transposed) in [(false, false), (false, true), (true, false), (true, true)]
             .into_iter()
             .enumerate()
@@ -84,10 +87,11 @@ fn staged() {
                 let Some(code) = nvdisasm(&assembled.cubin).required("staged").unwrap() else {
                     continue;
                 };
-                let is_high = rows == 128;
+                let is_high = rows >= 128;
                 assert_eq!(code.contains("USETMAXREG.TRY_ALLOC"), is_high, "{code}");
                 assert_eq!(code.contains("USETMAXREG.DEALLOC"), is_high, "{code}");
                 assert!(code.contains("UTMALDG.2D"), "{code}");
+                assert_eq!(code.contains("UTMALDG.2D.MULTICAST"), rows == 256, "{code}");
                 // Sums stay where they are: four products follow each other in one loop.
                 assert_eq!(
                     code.matches(&format!("HGMMA.64x{columns}x16.F32")).count(),

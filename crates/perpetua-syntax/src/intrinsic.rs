@@ -29,6 +29,7 @@ impl Intrinsic {
     pub fn generic_count(self) -> usize {
         match self {
             Self::StageFactors => 2,
+            Self::StagePairs => 0,
             _ => usize::from(self.group() == IntrinsicGroup::Shared),
         }
     }
@@ -176,6 +177,8 @@ intrinsics! {
     SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
 
     StageFactors = "stage_factors", Shared, "(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch)", "`stage_factors::<[[[T; 64]; M]; S], [[[T; 64]; N]; S]>(…)`: the kernel multiplies `a` and `b` in `S` stages, `M` rows with `N` columns of sums.";
+
+    StagePairs = "stage_pairs", Shared, "()", "Blocks `2 i` and `2 i + 1` along x fill their stages together: with the same columns and depths, as often as each other.";
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
     CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "Faults as an index out of bounds does, unless the index is below the length.";

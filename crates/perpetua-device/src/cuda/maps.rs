@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cudarc::driver::sys::{self, CUtensorMapDataType_enum as DataType};
-use perpetua_ir::ir::{Factor, Scalar, Stages};
+use perpetua_ir::ir::{Scalar, Stages};
 
 use super::driver::Shared;
 use super::memory::Memory;
@@ -12,18 +12,15 @@ use crate::signature::KernelArg;
 
 /// Those of both factors; arguments have passed [`Signature::check`](crate::signature::Signature::check).
 pub(super) fn of(shared: &Shared, stages: &Stages, args: &[KernelArg<'_>]) -> Result<[sys::CUtensorMap; 2]> {
-    let [left, right] = stages
-        .factors()
-        .map(|factor| map(shared, stages.element, factor, args));
-    Ok([left?, right?])
+    Ok([
+        map(shared, stages, false, args)?,
+        map(shared, stages, true, args)?,
+    ])
 }
 
-fn map(
-    shared: &Shared,
-    element: Scalar,
-    factor: &Factor,
-    args: &[KernelArg<'_>],
-) -> Result<sys::CUtensorMap> {
+fn map(shared: &Shared, stages: &Stages, is_right: bool, args: &[KernelArg<'_>]) -> Result<sys::CUtensorMap> {
+    let element = stages.element;
+    let factor = if is_right { &stages.right } else { &stages.left };
     let address = match args.get(factor.buffer as usize) {
         Some(KernelArg::Buffer(buffer)) => buffer
             .ptr
@@ -40,7 +37,7 @@ fn map(
     let [rows, columns, pitch] = factor
         .shape
         .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
-    let ([box_rows, box_columns], _) = factor.copies();
+    let ([box_rows, box_columns], _) = stages.copies(is_right);
     // Columns come before rows.
     let (sizes, strides, boxes, steps) = (
         [columns, rows],

@@ -18,6 +18,9 @@ pub struct Stages {
     pub left: Factor,
     /// What stands right in the product.
     pub right: Factor,
+    /// Whether blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as
+    /// often as each other. Then a device may have each of them bring half of what stands right, for both.
+    pub pairs: bool,
 }
 
 /// One of the two matrices.
@@ -50,6 +53,16 @@ impl Stages {
         [&self.left, &self.right]
     }
 
+    /// How many rows and columns of a factor's matrix a block copies at a time, and how often for a stage.
+    pub fn copies(&self, is_right: bool) -> ([u32; 2], u32) {
+        let factor = if is_right { &self.right } else { &self.left };
+        let extent = factor.extent / if is_right && self.pairs { 2 } else { 1 };
+        match factor.across {
+            true => ([Stages::DEPTH; 2], extent / Stages::DEPTH),
+            false => ([extent, Stages::DEPTH], 1),
+        }
+    }
+
     /// Teams that multiply.
     pub fn consumers(&self) -> u32 {
         self.left.extent / Stages::ROWS
@@ -80,13 +93,5 @@ impl Factor {
     /// Bytes of its part of a stage.
     pub fn bytes(&self, element: Scalar) -> u32 {
         self.extent * Stages::DEPTH * element.size()
-    }
-
-    /// How many rows and columns of the matrix are copied at a time, and how often for a stage.
-    pub fn copies(&self) -> ([u32; 2], u32) {
-        match self.across {
-            true => ([Stages::DEPTH; 2], self.extent / Stages::DEPTH),
-            false => ([self.extent, Stages::DEPTH], 1),
-        }
     }
 }

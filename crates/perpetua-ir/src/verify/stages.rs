@@ -52,6 +52,14 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
             ));
         }
     }
+    // Columns that a product has are halved by whole panels.
+    if stages.pairs && stages.right.extent % (2 * Stages::DEPTH) != 0 {
+        let extent = stages.right.extent;
+        return Some(format!(
+            "pairs of blocks cannot divide an extent of {extent}: make it a multiple of {}",
+            2 * Stages::DEPTH
+        ));
+    }
     let bytes = stages.bytes();
     if bytes > BYTES {
         return Some(format!(
@@ -136,6 +144,17 @@ impl Check<'_, '_> {
                     "`is_producer` is the condition of one `if` that stands in nothing else, and of nothing more",
                 ),
             };
+        }
+        let pairs = self
+            .site
+            .kernel
+            .stages
+            .as_ref()
+            .is_some_and(|stages| stages.pairs);
+        if pairs && matches!(role, Role::Of(_)) && matches!(stmt.inst, Inst::Return(_)) {
+            return says(
+                "a lane whose block is one of a pair must not return where the other one may still need it: leave the loops instead",
+            );
         }
         let op = stmt.inst.device()?;
         let name = op.row().word();

@@ -192,11 +192,11 @@ impl GemmKernel {
         GemmKernel::new(Schedule::Staged(None), m, n, k).with_element(Element::F16)
     }
 
-    /// How many rows and columns a block of a product in stages computes at a time: 128 x 256, 128 x 128 or 64 x 128, of which the first is taken that is no
+    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 or 64 x 128, of which the first is taken that is no
     /// larger than this, else the last. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
     pub fn with_tile(mut self, rows: usize, columns: usize) -> GemmKernel {
         if let Schedule::Staged(chosen) = &mut self.schedule {
-            let fits = |tile: &Tile| tile.size()[0] <= rows && tile.size()[1] <= columns;
+            let fits = |tile: &Tile| tile.size()[0] * tile.together() <= rows && tile.size()[1] <= columns;
             *chosen = Some(Tile::ALL.into_iter().find(fits).unwrap_or(Tile::Small));
         }
         self
@@ -407,7 +407,7 @@ impl GemmKernel {
             // into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
-        let blocks = multiprocessors.min(tiles as u32);
+        let blocks = tile.blocks(m, n, multiprocessors as usize) as u32;
         Ok(stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?)
     }
 }

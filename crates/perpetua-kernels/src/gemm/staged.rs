@@ -13,18 +13,20 @@ pub(super) const MOST_TILES: usize = 1 << 30;
 /// Rows and columns of a block's sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tile {
+    /// As the next one, side by side with another block below it, which has the same columns.
+    Pair,
     Large,
     Square,
     Small,
 }
 
 impl Tile {
-    pub(super) const ALL: [Tile; 3] = [Tile::Large, Tile::Square, Tile::Small];
+    pub(super) const ALL: [Tile; 4] = [Tile::Pair, Tile::Large, Tile::Square, Tile::Small];
 
     /// Its rows and columns.
     pub(super) const fn size(self) -> [usize; 2] {
         match self {
-            Tile::Large => [128, 256],
+            Tile::Pair | Tile::Large => [128, 256],
             Tile::Square => [128, 128],
             Tile::Small => [64, 128],
         }
@@ -33,25 +35,45 @@ impl Tile {
     /// Lanes of a block.
     pub(super) const fn lanes(self) -> u32 {
         match self {
-            Tile::Large | Tile::Square => 384,
+            Tile::Pair | Tile::Large | Tile::Square => 384,
             Tile::Small => 256,
+        }
+    }
+
+    /// Blocks that have the same columns at a time.
+    pub(super) const fn together(self) -> usize {
+        match self {
+            Tile::Pair => 2,
+            Tile::Large | Tile::Square | Tile::Small => 1,
         }
     }
 
     /// How many of them a product has.
     pub(super) fn count(self, m: usize, n: usize) -> usize {
-        let [rows, columns] = self.size();
-        m.div_ceil(rows).saturating_mul(n.div_ceil(columns))
+        let ([rows, columns], together) = (self.size(), self.together());
+        m.div_ceil(rows * together)
+            .saturating_mul(n.div_ceil(columns))
+            .saturating_mul(together)
+    }
+
+    /// How many blocks compute a product on so many multiprocessors.
+    pub(super) fn blocks(self, m: usize, n: usize, multiprocessors: usize) -> usize {
+        let together = self.together();
+        (multiprocessors / together * together)
+            .max(together)
+            .min(self.count(m, n))
     }
 
     /// The one with which a product takes the least time on so many multiprocessors.
     pub(super) fn of(m: usize, n: usize, k: usize, multiprocessors: usize) -> Tile {
         let time = |tile: &Tile| {
             let [rows, columns] = tile.size();
-            // Cycles for 64 of depth; before the first of them and behind the last one, of a block and of each of its tiles, about so many
+            // Cycles for 64 of depth, in which pairs bring less; before the first of them and behind the last one, of a block and of each of its tiles, about so many
             // go by as two teams multiply 128 x 256 sums in for 192 and for 256 of depth.
-            let stage = rows * columns / 32;
-            let rounds = tile.count(m, n).div_ceil(multiprocessors.max(1));
+            let stage = rows * columns / if *tile == Tile::Pair { 32 } else { 28 };
+            let rounds = tile
+                .count(m, n)
+                .div_ceil(tile.blocks(m, n, multiprocessors).max(1));
             rounds.saturating_mul(k.div_ceil(64).saturating_mul(stage) + stage * 2 + 2048)
         };
         Tile::ALL.into_iter().min_by_key(time).unwrap_or(Tile::Large)
@@ -112,9 +134,11 @@ impl Instance {
             };
         }
         match (self.factors, self.tile) {
+            (Factors::F16, Tile::Pair) => of_tile!(f16, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
             (Factors::F16, Tile::Large) => of_tile!(f16, gemm_staged, 128, 2, 4, 256, 32, 4),
             (Factors::F16, Tile::Square) => of_tile!(f16, gemm_staged, 128, 2, 2, 128, 16, 6),
             (Factors::F16, Tile::Small) => of_tile!(f16, gemm_staged_low, 64, 1, 2, 128, 16, 8),
+            (Factors::Bf16, Tile::Pair) => of_tile!(bf16, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
             (Factors::Bf16, Tile::Large) => of_tile!(bf16, gemm_staged, 128, 2, 4, 256, 32, 4),
             (Factors::Bf16, Tile::Square) => of_tile!(bf16, gemm_staged, 128, 2, 2, 128, 16, 6),
             (Factors::Bf16, Tile::Small) => of_tile!(bf16, gemm_staged_low, 64, 1, 2, 128, 16, 8),
@@ -254,14 +278,22 @@ fn turned(words: [u32; 4], lane: u32) -> [u32; 4] {
     }
 }
 
-/// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns. `A` and `B` say how their parts lie in the block's
+/// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns; `TOGETHER` blocks have them below each other. `A` and `B` say how their parts lie in the block's
 /// memory, and with that which way they are stored.
 #[device]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
-fn product<T: Paired, A: GpuType, B: GpuType, C: Sink, const HIGH: usize, const EIGHTHS: usize>(
+fn product<
+    T: Paired,
+    A: GpuType,
+    B: GpuType,
+    C: Sink,
+    const HIGH: usize,
+    const EIGHTHS: usize,
+    const TOGETHER: usize,
+>(
     m: usize,
     n: usize,
     k: usize,
@@ -280,15 +312,20 @@ fn product<T: Paired, A: GpuType, B: GpuType, C: Sink, const HIGH: usize, const 
 ) {
     stage_factors::<A, B>(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch);
     let wide = EIGHTHS * 8;
-    let (rows, columns) = (m.div_ceil(HIGH) as u32, n.div_ceil(wide) as u32);
+    let (rows, columns) = (m.div_ceil(HIGH * TOGETHER) as u32, n.div_ceil(wide) as u32);
     let turns = k.div_ceil(64) as u32;
-    let (first, blocks) = (group_id_x() as u32, grid_dim_x() as u32);
+    let (first, blocks) = (
+        group_id_x() as u32 / TOGETHER as u32,
+        grid_dim_x() as u32 / TOGETHER as u32,
+    );
+    // Rows that this block is further down than the first of those together.
+    let below = group_id_x() as u32 % TOGETHER as u32 * HIGH as u32;
     if is_producer() {
         let mut tile = first;
         while tile < rows * columns {
-            let [top, left] = corner(tile, rows, columns, HIGH as u32, wide as u32);
+            let [top, left] = corner(tile, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
             for i in 0..turns {
-                fill_stage(top, left, i * 64);
+                fill_stage(top + below, left, i * 64);
             }
             tile += blocks;
         }
@@ -303,8 +340,8 @@ fn product<T: Paired, A: GpuType, B: GpuType, C: Sink, const HIGH: usize, const 
             for _i in 0..turns {
                 sums = multiply_stage(sums);
             }
-            let [top, left] = corner(tile, rows, columns, HIGH as u32, wide as u32);
-            let (y, x) = ((top + down) as usize, left as usize);
+            let [top, left] = corner(tile, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
+            let (y, x) = ((top + below + down) as usize, left as usize);
             for j in 0..2 {
                 let line = (y + j * 8) * c_pitch + x;
                 let is_row = y + j * 8 < m;
@@ -346,6 +383,35 @@ fn product<T: Paired, A: GpuType, B: GpuType, C: Sink, const HIGH: usize, const 
     }
 }
 
+/// Two teams multiply, and so do those of the block beside this one.
+#[kernel(block_size = 384, interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
+fn gemm_staged_pair<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a_rows: usize,
+    a_columns: usize,
+    a_pitch: usize,
+    b_rows: usize,
+    b_columns: usize,
+    b_pitch: usize,
+    c_pitch: usize,
+    alpha: f32,
+    beta: f32,
+    a: &[T],
+    b: &[T],
+    c: &mut [C],
+) {
+    stage_pairs();
+    product::<T, A, B, C, 128, EIGHTHS, 2>(
+        m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
+    );
+}
+
 /// Two teams multiply.
 #[kernel(block_size = 384, interpret)]
 #[allow(
@@ -369,7 +435,7 @@ fn gemm_staged<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>
     b: &[T],
     c: &mut [C],
 ) {
-    product::<T, A, B, C, 128, EIGHTHS>(
+    product::<T, A, B, C, 128, EIGHTHS, 1>(
         m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
     );
 }
@@ -397,7 +463,7 @@ fn gemm_staged_low<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: us
     b: &[T],
     c: &mut [C],
 ) {
-    product::<T, A, B, C, 64, EIGHTHS>(
+    product::<T, A, B, C, 64, EIGHTHS, 1>(
         m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
     );
 }

@@ -56,7 +56,7 @@ pub(crate) fn staged(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
-const TILES: [[usize; 2]; 3] = [[128, 256], [128, 128], [64, 128]];
+const TILES: [[usize; 2]; 4] = [[256, 256], [128, 256], [128, 128], [64, 128]];
 
 /// Whether the device multiplies in stages; where not, that it says so.
 fn has_stages(case: &Case) -> Result<bool, Failed> {
@@ -88,7 +88,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
         ] {
             for picks_rows in [true, false] {
                 launches += 1;
-                let [rows, columns] = TILES[launches % 3];
+                let [rows, columns] = TILES[launches % 4];
                 let picked = |i: usize| (i * 7 + 3) % k;
                 let number = |i: usize, j: usize| ((i * 37 + j * 5) % 2048) as f32;
                 // `op(A)` of m x k and `op(B)` of k x n.
@@ -114,7 +114,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
                 let a = case.device.upload(&stored(m, k, transposed[0], &left))?;
                 let b = case.device.upload(&stored(k, n, transposed[1], &right))?;
                 // C is written two elements at a time in one of two cases, else eight.
-                let pitch = n + launches / 2 % 2 * 2;
+                let pitch = n + launches / 4 % 2 * 2;
                 let c = case.device.full(m * pitch, f16::NAN)?;
                 let columns_of =
                     |rows: usize, columns: usize, transposed: bool| if transposed { rows } else { columns };

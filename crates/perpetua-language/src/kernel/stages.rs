@@ -54,7 +54,7 @@
 //! device.launch(&product::kernel(), config, args![m, n, k, &device.upload(&a)?, &device.upload(&b)?, &c])?;
 //! let sum: usize = (0..k).map(|i| (69 * k + i) % 7 * ((8 * k + i) % 5)).sum();
 //! assert_eq!(c.read()?[69 * n + 8], sum as f32);
-//! # Ok::<(), perpetua::Error>(())
+//! # Ok::<(), perpetua::device::Error>(())
 //! ```
 
 use perpetua_ir::front::rust::GpuType;
@@ -77,6 +77,11 @@ pub fn stage_factors<A: GpuType, B: GpuType>(
     _b_pitch: usize,
 ) {
 }
+
+/// Blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as often as each other. A
+/// device may then have each of them bring half of what stands right, for both. The grid has an even number of blocks along x, and no lane returns before
+/// the end of the kernel. A kernel must keep to this: where its blocks do not, sums are wrong, or the launch ends with an error after ten seconds.
+pub fn stage_pairs() {}
 
 /// Whether the lane is of the team that fills stages: the condition of one `if`, which stands in no other statement. Behind it lanes do not
 /// meet any more.

@@ -189,7 +189,13 @@ impl<'k> Renderer<'k> {
             }
             // Else the assembler would not let lanes ask for registers.
             Some([x, y, z]) if self.kernel.stages.is_some() => {
-                writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm 1")
+                let pairs = self.kernel.stages.as_ref().is_some_and(|stages| stages.pairs);
+                let clusters = if pairs {
+                    ".explicitcluster\n.reqnctapercluster 2, 1, 1\n"
+                } else {
+                    ""
+                };
+                writeln!(text, ".reqntid {x}, {y}, {z}\n{clusters}.minnctapersm 1")
             }
             Some([x, y, z]) => writeln!(text, ".reqntid {x}, {y}, {z}"),
             None => writeln!(text, ".maxntid {LANES}"),

@@ -1,6 +1,9 @@
 //! Products in stages on sm_90a: a lane of the first team starts copies by the tensor memory accelerator, the others multiply by `wgmma` what has
 //! arrived. Barriers in shared memory count what is full and what is free; whose turn it is each team counts in registers.
 //!
+//! Pairs of blocks are clusters. Each block brings half of what stands right, for both: so what is full counts the bytes of both, and what is free the warps of
+//! both; and neither ends before the other one has.
+//!
 //! A stage lies in shared memory as the hardware wants it, 128 bytes in a row, whose pieces of 16 bytes change places from row to row (128-byte
 //! swizzle). Where depth goes along rows, a row of the matrix is such a row; else 64 rows and columns after 64 rows and columns.
 //!
@@ -65,13 +68,39 @@ impl<'k> Renderer<'k> {
         for i in 0..stages.count {
             let (full, free) = (barriers + 8 * i, barriers + 8 * (stages.count + i));
             emit!(self, "mbarrier.init.shared::cta.b64 [{base}+{full}], 1");
-            let warps = stages.consumers() * (Stages::TEAM / 32);
+            let blocks = if stages.pairs { 2 } else { 1 };
+            let warps = blocks * stages.consumers() * (Stages::TEAM / 32);
             emit!(self, "mbarrier.init.shared::cta.b64 [{base}+{free}], {warps}");
         }
         emit!(self, "fence.mbarrier_init.release.cluster");
         emit!(self, "fence.proxy.async.shared::cta");
+        for map in MAPS {
+            let map = self.map_address(map);
+            emit!(self, "prefetch.tensormap [{map}]");
+        }
         self.out.place(skip);
-        emit!(self, "bar.sync 0");
+        match stages.pairs {
+            true => self.meet_pair(),
+            false => emit!(self, "bar.sync 0"),
+        }
+    }
+
+    /// Waits for all lanes of both blocks of a pair.
+    pub(super) fn meet_pair(&mut self) {
+        emit!(self, "barrier.cluster.arrive.release");
+        emit!(self, "barrier.cluster.wait.acquire");
+    }
+
+    /// Whether the block is the first of its pair, 0, or the second.
+    fn rank(&mut self) -> Leaf {
+        const RANK: &str = "%cluster_ctarank";
+        if let Some(leaf) = self.symbols.get(RANK) {
+            return *leaf;
+        }
+        let d = self.out.word();
+        emit_once!(self, "mov.u32 {d}, {RANK}");
+        self.symbols.insert(RANK.into(), d);
+        d
     }
 
     /// The number of the lane's team; the same register in all lanes of a warp, as the assembler can see.
@@ -117,7 +146,9 @@ impl<'k> Renderer<'k> {
             true => (self.compare("eq", "u32", Scalar::U32, lane, Leaf::Imm(0)), base),
             false => {
                 let in_warp = self.words("and.b32", lane, 31u32);
-                let speaks = self.compare("eq", "u32", Scalar::U32, in_warp, Leaf::Imm(0));
+                // To each block of a pair a lane of its own.
+                let speakers = if stages.pairs { 2 } else { 1 };
+                let speaks = self.compare("lt", "u32", Scalar::U32, in_warp, Leaf::Imm(speakers));
                 let team = self.team();
                 let before = self.words("sub.u32", team, 1u32);
                 let left = self.out.word();
@@ -253,12 +284,34 @@ impl<'k> Renderer<'k> {
         );
         let (base, part) = (self.memory_of_stages(), self.out.word());
         emit!(self, "mad.lo.u32 {part}, {}, {bytes}, {base}", turn.stage);
-        let mut offset = 0;
-        for ((factor, first), map) in stages.factors().into_iter().zip([row, column]).zip(MAPS) {
+        let sides = [(row, false), (column, true)].into_iter().zip(stages.factors());
+        for (((first, is_right), factor), map) in sides.zip(MAPS) {
             let map = self.map_address(map);
-            let (_, copies) = factor.copies();
+            let ([rows, columns], copies) = stages.copies(is_right);
+            let start = if is_right {
+                stages.left.bytes(stages.element)
+            } else {
+                0
+            };
+            let (mut part, mut first) = (self.words("add.u32", part, start), first);
+            let (mut how, mut to_whom) = (String::new(), String::new());
+            let bytes = rows * columns * stages.element.size();
+            if is_right && stages.pairs {
+                let rank = self.rank();
+                let (own, own_first) = (self.out.word(), self.out.word());
+                emit!(self, "mad.lo.u32 {own}, {rank}, {}, {part}", bytes * copies);
+                emit!(
+                    self,
+                    "mad.lo.u32 {own_first}, {rank}, {}, {first}",
+                    factor.extent / 2
+                );
+                (part, first) = (own, own_first);
+                let both = self.out.half();
+                emit!(self, "mov.b16 %h{both}, 3");
+                (how, to_whom) = (".multicast::cluster".into(), format!(", %h{both}"));
+            }
             for copy in 0..copies {
-                let to = self.words("add.u32", part, offset);
+                let to = self.words("add.u32", part, copy * bytes);
                 let across = self.words("add.u32", first, copy * Stages::DEPTH);
                 // Columns come before rows.
                 let at = if factor.across {
@@ -269,11 +322,10 @@ impl<'k> Renderer<'k> {
                 let at = at.map(|leaf| self.in_register(leaf, Scalar::U32));
                 emit!(
                     self,
-                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{to}], [{map}, {{{}, {}}}], [{full}]",
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{how} [{to}], [{map}, {{{}, {}}}], [{full}]{to_whom}",
                     at[0],
                     at[1]
                 );
-                offset += factor.bytes(stages.element) / copies;
             }
         }
         self.out.place(skip);
@@ -338,11 +390,23 @@ impl<'k> Renderer<'k> {
         emit!(self, "wgmma.commit_group.sync.aligned");
         emit!(self, "wgmma.wait_group.sync.aligned 0");
         let free = self.barrier_of(stages, turn, true);
-        emit!(
-            self,
-            "@{} mbarrier.arrive.shared::cta.b64 _, [{free}]",
-            turn.speaks
-        );
+        match stages.pairs {
+            true => {
+                let lane = self.builtin(Builtin::SubgroupLane);
+                let (block, there) = (self.words("and.b32", lane, 1u32), self.out.word());
+                emit!(self, "mapa.shared::cluster.u32 {there}, {free}, {block}");
+                emit!(
+                    self,
+                    "@{} mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{there}]",
+                    turn.speaks
+                );
+            }
+            false => emit!(
+                self,
+                "@{} mbarrier.arrive.shared::cta.b64 _, [{free}]",
+                turn.speaks
+            ),
+        }
         self.next_stage(stages, turn);
     }
 }

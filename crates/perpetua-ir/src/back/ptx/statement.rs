@@ -302,6 +302,9 @@ impl<'k> Renderer<'k> {
         let multiply_ended = self.block(multiply);
         self.turn = None;
         self.out.place(end);
+        if self.kernel.stages.as_ref().is_some_and(|stages| stages.pairs) {
+            self.meet_pair();
+        }
         fill_ended && multiply_ended
     }
 

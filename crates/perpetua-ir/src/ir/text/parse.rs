@@ -384,12 +384,19 @@ impl<'t> Parser<'t> {
         self.token(",")?;
         let element = self.scalar_type()?;
         let (left, right) = (self.factor()?, self.factor()?);
+        self.cursor.gap();
+        let pairs = self.cursor.eat(",");
+        if pairs {
+            self.cursor.gap();
+            self.cursor.expect("pairs")?;
+        }
         self.token(")")?;
         Ok(Stages {
             count,
             element,
             left,
             right,
+            pairs,
         })
     }
 

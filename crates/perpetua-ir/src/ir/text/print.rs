@@ -92,7 +92,7 @@ fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
             }
             f.write_str(")")?;
         }
-        f.write_str(")")?;
+        f.write_str(if stages.pairs { ", pairs)" } else { ")" })?;
     }
     if kernel.pointer_width != 64 {
         write!(f, " pointer_width({})", kernel.pointer_width)?;

@@ -51,6 +51,13 @@ impl Emitter<'_> {
             },
             I::SharedArray | I::SharedSlice => self.shared(what, e),
             I::StageFactors => self.stage_factors(args, line),
+            I::StagePairs => {
+                self.pairs = true;
+                if let Some(stages) = &mut self.k.kernel_mut().stages {
+                    stages.pairs = true;
+                }
+                Ok(Val::unit())
+            }
             _ if what.group() == perpetua_syntax::IntrinsicGroup::Atomic => {
                 self.atomic(what, args, sync, line)
             }
@@ -187,6 +194,7 @@ impl Emitter<'_> {
                 "give both as many of the same elements",
             ));
         }
+        let pairs = self.pairs;
         let stages = &mut self.k.kernel_mut().stages;
         if stages.is_some() {
             return Err(self.error(
@@ -200,6 +208,7 @@ impl Emitter<'_> {
             element,
             left,
             right,
+            pairs,
         });
         Ok(Val::unit())
     }

@@ -116,6 +116,8 @@ struct Emitter<'p> {
     /// Shared variables by the call that declares them.
     shared: HashMap<(InstanceKey, usize), Base>,
     dynamic: Option<(Type, Base)>,
+    /// Whether pairs of blocks fill stages together.
+    pairs: bool,
     /// The local that the expression being emitted becomes: names shared variables.
     declared: Option<String>,
     grid: Option<Grid>,
@@ -300,6 +302,7 @@ impl<'p> Emitter<'p> {
             active: Vec::new(),
             shared: HashMap::new(),
             dynamic: None,
+            pairs: false,
             declared: None,
             grid: None,
             nesting: 0,

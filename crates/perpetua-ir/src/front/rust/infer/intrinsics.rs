@@ -66,6 +66,10 @@ impl Checker<'_> {
             IntrinsicGroup::Shared if intrinsic == Intrinsic::StageFactors => {
                 (Ty::unit(), self.stage_factors(generics, args, line)?)
             }
+            IntrinsicGroup::Shared if intrinsic == Intrinsic::StagePairs => {
+                self.collective = true;
+                (Ty::unit(), Vec::new())
+            }
             IntrinsicGroup::Shared => {
                 self.collective = true;
                 let [GenericArg::Type(ty)] = generics else {
