@@ -232,6 +232,39 @@ fn what_comes_back_to_a_full_mailbox_keeps_its_order() {
     engine.stop();
 }
 
+#[test]
+fn what_a_box_has_no_room_for_waits_behind_what_is_in_it() {
+    let (host, engine, _group) = engine(2, 4);
+    let [sender, other] = [ActorId(0), ActorId(1)];
+    let deployed = engine.shared.find(other).unwrap();
+    let from = &deployed.cells[0];
+    // As if the box had ever got five more than it has handled.
+    let (boxed, handled) = deployed.grid.boxed(deployed.grid.home_of(other.0)).unwrap();
+    assert_eq!(boxed, handled);
+    lock(&from.behind).boxed.insert(other, handled.wrapping_add(5));
+    for sent in [1, 2] {
+        engine
+            .shared
+            .overflow(&deployed, from, &sent_at(sent, sender, other));
+    }
+    assert_eq!(
+        (waiting(&engine, other), waiting(&engine, sender)),
+        ([vec![], vec![]], [vec![], vec![1, 2]])
+    );
+    engine.give_up(sender);
+    assert_eq!(host.dead.counts().of(DeadReason::Full), 2);
+    assert!(!from.is_stalled());
+    // What is sent from then on finds the box as it is.
+    engine
+        .shared
+        .overflow(&deployed, from, &sent_at(3, sender, other));
+    assert_eq!(
+        (waiting(&engine, other), waiting(&engine, sender)),
+        ([vec![3], vec![]], [vec![], vec![]])
+    );
+    engine.stop();
+}
+
 /// Counts how often a device's resident kernels are parked.
 #[derive(Default)]
 struct Parks(AtomicU32);

@@ -166,6 +166,10 @@ impl Shared {
         let mut unsent = lock(&cell.unsent);
         let given_up = unsent.give_up(&self.host, &deployed.group, actor, self.patience);
         cell.dropped.fetch_add(given_up, Ordering::Relaxed);
+        if given_up > 0 {
+            // Nothing of it waits for a box any more.
+            lock(&cell.behind).boxed.clear();
+        }
         drop(unsent);
         self.send_on(deployed, actor);
     }
