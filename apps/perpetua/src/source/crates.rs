@@ -92,17 +92,28 @@ impl<'a> Crates<'a> {
 
 impl Packages {
     fn around(file: &Path) -> Result<Packages, String> {
-        let Ok(file) = file.canonicalize() else {
+        let beside = file.parent().filter(|folder| *folder != Path::new(""));
+        let Ok(folder) = beside.unwrap_or(Path::new(".")).canonicalize() else {
             return Ok(Packages::default());
         };
-        let folders = file.ancestors().skip(1);
-        let Some(manifest) = folders.map(|folder| folder.join("Cargo.toml")).find(|path| path.is_file()) else {
+        let Some(manifest) = folder
+            .ancestors()
+            .map(|folder| folder.join("Cargo.toml"))
+            .find(|path| path.is_file())
+        else {
             return Ok(Packages::default());
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["metadata", "--format-version", "1", "--offline", "--manifest-path"]);
-        let failed = |why: &dyn std::fmt::Display| format!("`cargo metadata` of {}: {why}", say::file(&manifest));
+        command.args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--offline",
+            "--manifest-path",
+        ]);
+        let failed =
+            |why: &dyn std::fmt::Display| format!("`cargo metadata` of {}: {why}", say::file(&manifest));
         let output = command.arg(&manifest).output().map_err(|e| failed(&e))?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
@@ -129,7 +140,10 @@ impl Packages {
         let paths: HashMap<&str, &PathBuf> = with_functions
             .filter_map(|node| Some((&*node.id, &library(&node.id)?.src_path)))
             .collect();
-        let own = metadata.packages.iter().find(|package| package.manifest_path == manifest);
+        let own = metadata
+            .packages
+            .iter()
+            .find(|package| package.manifest_path == manifest);
         let own_id = own.map_or_else(String::new, |package| package.id.clone());
         let named = nodes.iter().map(|node| {
             let deps = node.deps.iter();
@@ -138,7 +152,10 @@ impl Packages {
         });
         Packages {
             own: library(&own_id).map(|target| (target.name.replace('-', "_"), target.src_path.clone())),
-            ids: paths.iter().map(|(id, path)| ((*path).clone(), (*id).to_owned())).collect(),
+            ids: paths
+                .iter()
+                .map(|(id, path)| ((*path).clone(), (*id).to_owned()))
+                .collect(),
             named: named.collect(),
             own_id,
         }

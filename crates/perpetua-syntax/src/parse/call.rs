@@ -383,6 +383,7 @@ impl Reader {
                     let (name, usage) = (intrinsic.name(), usage_of(intrinsic, false));
                     self.error(&call.func, format!("`{name}` takes a type: write `{usage}`"));
                 }
+                self.check_dynamic(intrinsic, generics, call);
             }
             IntrinsicGroup::Atomic => {
                 let fits = match args.first().map(|place| &place.kind) {

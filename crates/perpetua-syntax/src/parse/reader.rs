@@ -2,7 +2,7 @@
 
 use super::chain::Bound;
 use super::{Read, Refusal};
-use crate::ast::{COMPUTED_LENGTH, Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Type};
+use crate::ast::{COMPUTED_LENGTH, Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Scalar, Type};
 use crate::standard::operator_functions;
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -54,6 +54,8 @@ pub(super) struct Reader {
     mutables: HashSet<String>,
     /// Whether the pattern that is read has a name with `ref`.
     pub(super) by_ref: bool,
+    /// The scalars of which the dynamic shared memory was said to be.
+    pub(super) dynamic: Option<Scalar>,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }

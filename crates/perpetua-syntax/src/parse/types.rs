@@ -3,7 +3,8 @@
 use super::Refusal;
 use super::path::{segment_names, single_name};
 use super::reader::Reader;
-use crate::ast::{PathUsage, Scalar, Type, TypeMember};
+use crate::Intrinsic;
+use crate::ast::{GenericArg, PathUsage, Scalar, Type, TypeMember};
 use crate::nesting::Level;
 
 /// Why a well-known type of the standard library is not in the language.
@@ -30,6 +31,20 @@ pub(super) fn refused_segment(path: &syn::Path) -> Option<(Refusal, String)> {
 }
 
 impl Reader {
+    /// There is one dynamic shared memory, of one type: two scalars differ in every instance.
+    pub(super) fn check_dynamic(&mut self, of: Intrinsic, generics: &[GenericArg], call: &syn::ExprCall) {
+        let (Intrinsic::SharedSlice, [GenericArg::Type(Type::Scalar(scalar))]) = (of, generics) else {
+            return;
+        };
+        let before = *self.dynamic.get_or_insert(*scalar);
+        if before != *scalar {
+            let (before, now) = (before.name(), scalar.name());
+            let cause = format!("the dynamic shared memory is used as `{before}` and as `{now}`");
+            let remedy = "use one element type, and `to_bits` and `from_bits`";
+            self.error(&call.func, format!("{cause}: {remedy}"));
+        }
+    }
+
     /// A type anywhere.
     pub(super) fn read_type(&mut self, ty: &syn::Type) -> Type {
         let Some(_level) = Level::enter() else {

@@ -290,6 +290,10 @@ const USES: &[(&str, &str)] = &[
         "`shared_slice` takes a type: write `shared_slice::<f32>()`",
     ),
     (
+        "let t = shared_slice::<f32>(); let u = §shared_slice::<u32>();",
+        "the dynamic shared memory is used as `f32` and as `u32`: use one element type, and `to_bits` and `from_bits`",
+    ),
+    (
         "atomic_add_explicit(&mut x[0], 1.0, §order, Scope::Device);",
         "the order of an atomic is part of its code: write `Ordering::Relaxed`, `Acquire`, `Release`, `AcqRel` or \
          `SeqCst`",

@@ -3,7 +3,7 @@
 
 use perpetua::prelude::*;
 
-use crate::harness::{check, devices, renders};
+use crate::harness::{check, devices, panics, renders};
 
 const COUNT: usize = 256;
 
@@ -246,6 +246,31 @@ fn forms_of_the_language_take_them() {
         narrow: 3,
     };
     check(forms::kernel(), forms, &numbers(), &[value; COUNT]);
+}
+
+#[kernel]
+fn asserted(x: &[u128], y: &mut [u128]) {
+    let i = global_id_x();
+    if i < y.len() {
+        let (a, b) = (x[i], x[i] as i128);
+        assert!(a == 1 || i != 1, "{a}");
+        assert!(a == 1 || i != 2, "{a:#x}");
+        assert!(a == 1 || i != 3, "{b:?}");
+        assert_eq!(a, 1);
+        y[i] = a;
+    }
+}
+
+#[test]
+fn messages_have_all_their_digits() {
+    let all = [u64::MAX.into(), 10u128.pow(19), 10u128.pow(38) + 7, 1 << 127];
+    for value in all {
+        for at in 1..4 {
+            let mut x = [1u128; 40];
+            x[at] = value;
+            panics(asserted::kernel(), asserted, &x, &[0; 40], at);
+        }
+    }
 }
 
 #[kernel]

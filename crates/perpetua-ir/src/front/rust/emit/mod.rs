@@ -27,6 +27,7 @@ mod part;
 mod place;
 mod scalar;
 mod shown;
+mod shown_wide;
 mod slice_pattern;
 mod stencil;
 mod tidy;

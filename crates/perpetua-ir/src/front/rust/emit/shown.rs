@@ -10,6 +10,7 @@ use perpetua_syntax::{
 use super::value::Val;
 use super::{Emitter, Result};
 use crate::front::rust::describe::StructDesc;
+use crate::front::rust::infer::methods::{Num, num};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::{Len, Ty, show};
 use crate::ir::{Effect, Inst, PrintPiece, Scalar, Value};
@@ -22,7 +23,7 @@ const MOST_ELEMENTS: u64 = 16;
 
 /// A part of a text that is still to be written.
 #[derive(Clone)]
-enum Part {
+pub(super) enum Part {
     Text(String),
     Value(Val, Ty, PrintFormat),
 }
@@ -99,12 +100,18 @@ impl Emitter<'_> {
             };
             if let Ty::Scalar(scalar) = ty {
                 self.check_format(scalar, format, line)?;
-                if let SyntaxScalar::I128 | SyntaxScalar::U128 = scalar {
-                    return Err(self.error(
+                if let n @ (Num::I128 | Num::U128) = num(scalar, self.program.width) {
+                    let value = self.value_of(&val, line)?;
+                    let texts_of = self.wide_texts(value, n, format, line)?;
+                    return self.write_alternatives(
+                        &texts_of,
+                        (&val, format),
+                        &parts,
+                        &written,
+                        message,
+                        texts.saturating_mul(texts_of.all.len()),
                         line,
-                        format!("a `{}` is printed", scalar.name()),
-                        "print its words: `(x >> 64) as u64` and `x as u64`",
-                    ));
+                    );
                 }
                 // A fault has room for so many.
                 if matches!(message, Message::Panic) && written.values.len() >= MESSAGE_VALUES {
@@ -128,15 +135,6 @@ impl Emitter<'_> {
                 continue;
             };
             let texts = texts.saturating_mul(alternatives.all.len().max(1));
-            if texts > MOST_TEXTS {
-                return Err(self.error(
-                    line,
-                    format!(
-                        "a message with more than {MOST_TEXTS} texts: its values decide what stands in it"
-                    ),
-                    "show fewer enums and options in one message",
-                ));
-            }
             return self.write_alternatives(
                 &alternatives,
                 (&val, format),
@@ -166,16 +164,28 @@ impl Emitter<'_> {
         texts: usize,
         line: u32,
     ) -> Result<()> {
+        if texts > MOST_TEXTS {
+            return Err(self.error(
+                line,
+                format!("a message with more than {MOST_TEXTS} texts: its values decide what stands in it"),
+                "show fewer enums, options and integers of 128 bits in one message",
+            ));
+        }
         let mut cases = Vec::with_capacity(alternatives.all.len());
-        for (number, name, fields) in &alternatives.all {
+        for (number, case) in &alternatives.all {
             let branch = self.branch(|this| {
                 let mut parts = VecDeque::new();
-                let fields = fields.iter().map(|(index, field, ty)| {
-                    let val = this.component(val, *index, line)?;
-                    Ok((field.as_str(), val, ty.clone()))
-                });
-                let fields = fields.collect::<Result<Vec<_>>>()?;
-                parts.extend(in_struct(name, fields, format));
+                match case {
+                    Case::Parts(own) => parts.extend(own.iter().cloned()),
+                    Case::Named(name, fields) => {
+                        let fields = fields.iter().map(|(index, field, ty)| {
+                            let val = this.component(val, *index, line)?;
+                            Ok((field.as_str(), val, ty.clone()))
+                        });
+                        let fields = fields.collect::<Result<Vec<_>>>()?;
+                        parts.extend(in_struct(name, fields, format));
+                    }
+                }
                 parts.extend(rest.iter().cloned());
                 this.write_parts(parts, written.clone(), message, texts, line)?;
                 Ok(Val::unit())
@@ -210,26 +220,27 @@ impl Emitter<'_> {
                 let bits = self.ir_type(ty, line)?.as_scalar().map_or(64, Scalar::bits);
                 let mask = u64::MAX >> (64 - bits);
                 let variants = desc.variants.iter();
-                let all = variants.map(|(name, value)| (*value as u64 & mask, name.clone(), Vec::new()));
+                let all = variants
+                    .map(|(name, value)| (*value as u64 & mask, Case::Named(name.clone(), Vec::new())));
                 return Ok(Some(Alternatives {
                     selector: self.value_of(val, line)?,
                     all: all.collect(),
                 }));
             }
             Ty::Option(some) => vec![
-                (0, "None".to_owned(), Vec::new()),
-                (1, "Some".to_owned(), vec![field(1, some)]),
+                (0, Case::Named("None".to_owned(), Vec::new())),
+                (1, Case::Named("Some".to_owned(), vec![field(1, some)])),
             ],
             Ty::Result(ok, err) => vec![
-                (0, "Err".to_owned(), vec![field(2, err)]),
-                (1, "Ok".to_owned(), vec![field(1, ok)]),
+                (0, Case::Named("Err".to_owned(), vec![field(2, err)])),
+                (1, Case::Named("Ok".to_owned(), vec![field(1, ok)])),
             ],
             Ty::Struct(desc) if !desc.variants.is_empty() => {
                 let variants = (0u64..).zip(&desc.variants).map(|(number, variant)| {
                     let fields = variant.fields.clone().zip(&desc.fields[variant.fields.clone()]);
                     let fields = fields
                         .map(|(index, field)| (index as u32, field.name.clone(), Ty::from_desc(&field.ty)));
-                    (number, variant.name.clone(), fields.collect())
+                    (number, Case::Named(variant.name.clone(), fields.collect()))
                 });
                 variants.collect()
             }
@@ -299,15 +310,23 @@ impl Emitter<'_> {
 }
 
 /// The texts among which a value decides.
-struct Alternatives {
+pub(super) struct Alternatives {
     /// What decides.
-    selector: Value,
-    /// For each of its values the name and the fields.
-    all: Vec<(u64, String, Vec<FieldAt>)>,
+    pub(super) selector: Value,
+    /// For each of its values the text.
+    pub(super) all: Vec<(u64, Case)>,
+}
+
+/// One of several texts.
+pub(super) enum Case {
+    /// A variant: its name and its fields.
+    Named(String, Vec<FieldAt>),
+    /// What these parts give.
+    Parts(Vec<Part>),
 }
 
 /// A field: its index among the parts, its name and its type.
-type FieldAt = (u32, String, Ty);
+pub(super) type FieldAt = (u32, String, Ty);
 
 /// A struct's name without its arguments.
 fn plain_name(desc: &StructDesc) -> &str {

@@ -15,7 +15,9 @@ use crate::front::rust::source::SourceError;
 pub type Crates<'f> = &'f (dyn Fn(&str, &str) -> Result<Option<String>, String> + Sync);
 
 /// Crates whose names mean what the language has, and words that are none.
-const KNOWN: [&str; 8] = ["perpetua", "std", "core", "alloc", "crate", "self", "super", "Self"];
+const KNOWN: [&str; 8] = [
+    "perpetua", "std", "core", "alloc", "crate", "self", "super", "Self",
+];
 
 /// The names with which paths of items begin, their modules left out: these are collected by themselves.
 pub(super) fn first_names(items: &[syn::Item]) -> BTreeSet<String> {

@@ -307,10 +307,9 @@ impl Items {
             }
         }
         // A crate: one that the file was given or names, or the standard library.
-        if segments
-            .first()
-            .is_some_and(|first| matches!(first.as_str(), "perpetua" | "std" | "core") || self.crates.contains(first))
-            && let Some(found) = self.below(&[], segments, steps)?
+        if segments.first().is_some_and(|first| {
+            matches!(first.as_str(), "perpetua" | "std" | "core") || self.crates.contains(first)
+        }) && let Some(found) = self.below(&[], segments, steps)?
         {
             return Ok(Some(found));
         }

@@ -6,12 +6,11 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{PatternConst, PatternKind, StructName};
 
 use super::instance::Fields;
-use super::signature::{last_name, path_meaning, path_text};
+use super::signature::path_text;
 use super::tree::{FloatBounds, Pat};
 use super::ty::{Kind, Len, Ty};
 use super::variant::VariantParts;
 use super::{Checker, Result};
-use crate::front::rust::resolve::Resolved;
 
 /// Whether what a pattern meets lies behind a reference that the pattern does not show, so that its names are references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,40 +188,21 @@ impl Checker<'_> {
             PatternKind::Array(parts) => self.array_pattern(parts, ty, borrowed, line)?,
             PatternKind::Const(PatternConst::TypeConst(member)) if member.via.is_none() => {
                 let own = self.ty(&member.ty, line)?;
-                match self
-                    .own_variant(&own, &member.name)
-                    .filter(|found| found.own.all.is_empty())
-                {
-                    Some(found) => {
-                        self.unify(line, ty, &found.ty)?;
-                        found.at.pattern(Vec::new())
-                    }
+                match self.unit_pattern(&own, &member.name, ty, line)? {
+                    Some(pattern) => pattern,
                     None => {
                         let value = self.type_constant(member, line)?;
                         self.whole_constant(&value, &member.name, ty, line)?
                     }
                 }
             }
-            PatternKind::Const(PatternConst::Path(path)) => {
-                let loaded = self.loaded.clone();
-                let own = match path_meaning(&loaded, path.0, line)? {
-                    Resolved::GenericStruct(of) => {
-                        let own = self.named_instance(of, &[], line)?;
-                        self.own_variant(&own, &last_name(&loaded, path.0))
-                    }
-                    _ => None,
-                };
-                match own {
-                    Some(found) => {
-                        self.unify(line, ty, &found.ty)?;
-                        found.at.pattern(Vec::new())
-                    }
-                    None => {
-                        let value = self.constant_named(*path, line)?;
-                        self.whole_constant(&value, &path_text(&loaded, path.0), ty, line)?
-                    }
+            PatternKind::Const(PatternConst::Path(path)) => match self.generic_pattern(*path, ty, line)? {
+                Some(pattern) => pattern,
+                None => {
+                    let value = self.constant_named(*path, line)?;
+                    self.whole_constant(&value, &path_text(&self.loaded, path.0), ty, line)?
                 }
-            }
+            },
             PatternKind::Const(PatternConst::Float { text, suffix }) => {
                 self.float_met(*suffix, ty, line)?;
                 Pat::Floats(FloatBounds::Equal(text.clone()))

@@ -6,10 +6,12 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{Scalar, Variant};
 
 use super::instance::Fields;
+use super::signature::{last_name, path_meaning};
 use super::tree::{Block, Expr, ExprKind, FloatBounds, Pat, Stmt, StmtKind};
 use super::ty::Ty;
 use super::{Checker, Result};
 use crate::front::rust::describe::{ConstValue, VariantDesc};
+use crate::front::rust::resolve::Resolved;
 
 /// A variant among the parts of its type.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +156,35 @@ impl Checker<'_> {
             .own_variant(ty, name)
             .filter(|found| found.own.all.is_empty())?;
         Some(self.made(found.at, Vec::new(), found.all, ty, line))
+    }
+
+    /// The pattern of a variant that holds nothing; `None` where the name is something else.
+    pub(super) fn unit_pattern(&mut self, own: &Ty, name: &str, met: &Ty, line: u32) -> Result<Option<Pat>> {
+        let found = self
+            .own_variant(own, name)
+            .filter(|found| found.own.all.is_empty());
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        self.unify(line, met, &found.ty)?;
+        Ok(Some(found.at.pattern(Vec::new())))
+    }
+
+    /// The same of a path whose enum takes its arguments from elsewhere.
+    pub(super) fn generic_pattern(
+        &mut self,
+        path: syntax::PathId,
+        met: &Ty,
+        line: u32,
+    ) -> Result<Option<Pat>> {
+        let loaded = self.loaded.clone();
+        match path_meaning(&loaded, path.0, line)? {
+            Resolved::GenericStruct(of) => {
+                let own = self.named_instance(of, &[], line)?;
+                self.unit_pattern(&own, &last_name(&loaded, path.0), met, line)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// `Shape::Circle(r)`, `Shape::Rect { w, h }`.
