@@ -255,12 +255,12 @@ fn fault_sites_are_numbered_as_they_stand() {
         k.store(Place::element(y, i), c)?;
         let never = k.bool(false);
         k.if_(never, |k| {
-            k.effect(Effect::fault(FaultKind::UnreachableEnum, vec![i]))
+            k.effect(Effect::Fault(FaultKind::UnreachableEnum, "Mode".into(), vec![i]))
         })?;
         k.load(Place::element(y, c)).map(|_| ())
     }));
     let subjects: Vec<_> = source.faults.iter().map(|f| f.subject.as_str()).collect();
-    assert_eq!(subjects, ["remainder", "remainder", "y", "enum", "y"]);
+    assert_eq!(subjects, ["remainder", "remainder", "y", "Mode", "y"]);
     let numbers: Vec<u32> = source
         .text
         .lines()

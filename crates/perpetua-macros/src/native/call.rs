@@ -202,7 +202,7 @@ impl Lane<'_> {
                 quote!(::std::println!(#(#args),*))
             }
             Some("unreachable") if mac.tokens.is_empty() => {
-                let (native, site) = (self.setting.native(), self.site(mac.path.span(), "enum"));
+                let (native, site) = (self.setting.native(), self.site(mac.path.span(), ""));
                 quote!(return ::core::result::Result::Err(#native::Stop::unreachable(#site)))
             }
             _ => self.refuse(),

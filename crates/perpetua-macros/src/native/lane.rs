@@ -234,7 +234,7 @@ impl<'a> Lane<'a> {
                 None => quote!(.rev()),
                 Some(step) => {
                     let (native, step) = (self.setting.native(), self.expr(step));
-                    let site = self.site(call.method.span(), "enum");
+                    let site = self.site(call.method.span(), "");
                     quote!(.step_by(#native::number::step(#step, #site)?))
                 }
             })

@@ -373,6 +373,7 @@ fn variants_hold_options() {
 
 /// Variants whose names are written like constants, and constants of the type.
 #[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[expect(clippy::upper_case_acronyms, reason = "they are what is tested")]
 enum Space<T> {
     RGB,
     HSV,

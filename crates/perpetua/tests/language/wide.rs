@@ -160,7 +160,7 @@ fn casts(x: &[u128], y: &mut [[u128; 10]]) {
             u128::from(a as u16).wrapping_add(i128::from(b as i32) as u128),
             u64::try_from(a).unwrap_or(9) as u128 ^ i128::try_from(a).unwrap_or(10) as u128,
             u128::from(a > 5)
-                ^ (f32::NAN as u128)
+                ^ ((a as f32 * f32::NAN) as u128)
                 ^ (f32::INFINITY as u128)
                 ^ (f32::NEG_INFINITY as i128 as u128),
         ];

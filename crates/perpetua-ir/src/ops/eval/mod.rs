@@ -135,7 +135,7 @@ pub fn float_bits(s: Scalar, value: f64) -> u64 {
     let back = f64::from(near);
     let mut bits = near.to_bits();
     // To the odd neighbour, which keeps the side on which the number lies.
-    if back < value || back > value {
+    if back != value && !value.is_nan() {
         bits = (bits - u32::from(back.abs() > value.abs())) | 1;
     }
     eval_cast(Scalar::F32, s, bits.into())
