@@ -15,6 +15,10 @@ use super::{builder, engines, eventually};
 
 fn two_devices(patience: Duration) -> RuntimeBuilder {
     let second = std::env::var("PERPETUA_SECOND_DEVICE");
+    // The host's processor is one device.
+    let second = second
+        .ok()
+        .filter(|_| matches!(engines::name().as_str(), "cuda" | "wgpu"));
     let second: usize = second.map_or(0, |number| number.parse().expect("a device's number"));
     builder().patience(patience).and_device(second)
 }

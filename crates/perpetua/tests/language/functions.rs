@@ -296,7 +296,9 @@ fn halves_of_f64_are_rounded_once() {
             &vec![[0u16; 2]; x.len()],
             |found, on| match found {
                 Ok(found) => {
-                    for ((x, bits), found) in cases.iter().zip(found) {
+                    // Vulkan's devices may take numbers below the least normal one for 0.
+                    let kept = |x: f64| !on.contains("wgpu") || x.abs() >= f64::from(f32::MIN_POSITIVE);
+                    for ((x, bits), found) in cases.iter().zip(found).filter(|((x, _), _)| kept(*x)) {
                         assert_eq!(found[at], *bits, "{x:e} on {on}");
                     }
                 }

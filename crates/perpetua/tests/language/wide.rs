@@ -156,7 +156,7 @@ fn casts(x: &[u128], y: &mut [[u128; 10]]) {
             (a as f32).to_bits() as u128 | ((b as f32).to_bits() as u128) << 32,
             (a as f32) as u128,
             (b as f32 * 1.5) as i128 as u128,
-            (a as f32 * -3.0) as u128 ^ (a as f32 / 1e30) as i128 as u128,
+            (a as f32 * -3.0) as u128 ^ (a as f32 * 7.888_609e-31) as i128 as u128,
             u128::from(a as u16).wrapping_add(i128::from(b as i32) as u128),
             u64::try_from(a).unwrap_or(9) as u128 ^ i128::try_from(a).unwrap_or(10) as u128,
             u128::from(a > 5)
