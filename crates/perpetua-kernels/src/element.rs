@@ -141,13 +141,13 @@ impl Piece for F32s {
 
 /// The numbers of four words that have two each, by what the low half and the high half of a word are.
 #[device]
-fn halves(words: U32x4, number: impl Fn(u32) -> f32) -> [f32; 8] {
+fn halves(words: U32x4, low: impl Fn(u32) -> f32, high: impl Fn(u32) -> f32) -> [f32; 8] {
     let U32x4 { x, y, z, w } = words;
     let words = [x, y, z, w];
     let mut numbers = [0.0f32; 8];
     for i in 0..4 {
-        numbers[2 * i] = number(words[i] & 0xffff);
-        numbers[2 * i + 1] = number(words[i] >> 16);
+        numbers[2 * i] = low(words[i]);
+        numbers[2 * i + 1] = high(words[i]);
     }
     numbers
 }
@@ -166,7 +166,11 @@ fn words(numbers: [f32; 8], bits: impl Fn(f32) -> u32) -> U32x4 {
 #[device]
 impl Piece for F16s {
     fn spread(self) -> [f32; 8] {
-        halves(self.words, |bits| f16::from_bits(bits as u16).to_f32())
+        halves(
+            self.words,
+            |word| f16::from_bits(word as u16).to_f32(),
+            |word| f16::from_bits((word >> 16) as u16).to_f32(),
+        )
     }
 
     fn gather(numbers: [f32; 8]) -> F16s {
@@ -179,7 +183,12 @@ impl Piece for F16s {
 #[device]
 impl Piece for Bf16s {
     fn spread(self) -> [f32; 8] {
-        halves(self.words, |bits| bf16::from_bits(bits as u16).to_f32())
+        // The upper half of an `f32` each.
+        halves(
+            self.words,
+            |word| f32::from_bits(word << 16),
+            |word| f32::from_bits(word & 0xffff_0000),
+        )
     }
 
     fn gather(numbers: [f32; 8]) -> Bf16s {

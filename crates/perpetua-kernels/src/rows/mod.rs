@@ -1,6 +1,6 @@
 //! What is computed of each row of a matrix by itself: softmax and norms. Must not know products.
 //!
-//! A row belongs to 32, 256 or 512 lanes of a block. What their registers have room for is read once, the rest of longer rows again, from
+//! A row belongs to 32 to 512 lanes of a block. What their registers have room for is read once, the rest of longer rows again, from
 //! the cache where it holds them.
 
 mod norm;
@@ -31,7 +31,7 @@ struct Rows {
 /// Who works on a row, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
-    /// 32 lanes, 256 or 512.
+    /// Whose registers hold how much.
     team: Team,
     /// Whether a row is read and written in pieces of 16 bytes.
     pieces: bool,
@@ -39,14 +39,14 @@ struct Plan {
     meets: bool,
 }
 
-/// Lanes of a row, and numbers that each holds.
+/// Lanes of a row, and numbers that each holds: the more a lane holds, the less its sums over lanes weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Team {
     /// 32 lanes with eight numbers each.
     Small,
-    /// 256 lanes with eight numbers each.
+    /// 32 lanes with 32 numbers each.
     Medium,
-    /// 256 lanes with 16 numbers each.
+    /// 128 lanes with 32 numbers each.
     Large,
     /// 256 lanes with 32 numbers each.
     Larger,
@@ -63,10 +63,10 @@ macro_rules! row_instance {
                 match ($plan.team, $plan.meets) {
                     (Team::Small, false) => function::kernel::<$piece, $count, 32, 8, false $(, $more)*>(),
                     (Team::Small, true) => function::kernel::<$piece, $count, 32, 8, true $(, $more)*>(),
-                    (Team::Medium, false) => function::kernel::<$piece, $count, 256, 8, false $(, $more)*>(),
-                    (Team::Medium, true) => function::kernel::<$piece, $count, 256, 8, true $(, $more)*>(),
-                    (Team::Large, false) => function::kernel::<$piece, $count, 256, 16, false $(, $more)*>(),
-                    (Team::Large, true) => function::kernel::<$piece, $count, 256, 16, true $(, $more)*>(),
+                    (Team::Medium, false) => function::kernel::<$piece, $count, 32, 32, false $(, $more)*>(),
+                    (Team::Medium, true) => function::kernel::<$piece, $count, 32, 32, true $(, $more)*>(),
+                    (Team::Large, false) => function::kernel::<$piece, $count, 128, 32, false $(, $more)*>(),
+                    (Team::Large, true) => function::kernel::<$piece, $count, 128, 32, true $(, $more)*>(),
                     (Team::Larger, false) => function::kernel::<$piece, $count, 256, 32, false $(, $more)*>(),
                     (Team::Larger, true) => function::kernel::<$piece, $count, 256, 32, true $(, $more)*>(),
                     (Team::Long, false) => function::kernel::<$piece, $count, 512, 32, false $(, $more)*>(),
@@ -98,8 +98,8 @@ impl Rows {
     fn team(&self) -> Team {
         match self.columns {
             0..=256 => Team::Small,
-            257..=2048 => Team::Medium,
-            2049..=4096 => Team::Large,
+            257..=1024 => Team::Medium,
+            1025..=4096 => Team::Large,
             4097..=8192 => Team::Larger,
             _ => Team::Long,
         }
@@ -168,8 +168,9 @@ impl Rows {
         plan.pieces = pieces.is_some();
         let count = if plan.pieces { self.piece() } else { 1 };
         let (a_block, lanes) = match plan.team {
-            Team::Small => (8, 256),
-            Team::Medium | Team::Large | Team::Larger => (1, 256),
+            Team::Small | Team::Medium => (8, 256),
+            Team::Large => (1, 128),
+            Team::Larger => (1, 256),
             Team::Long => (1, 512),
         };
         let blocks = u32::try_from(self.rows.div_ceil(a_block)).unwrap_or(u32::MAX);
