@@ -83,7 +83,7 @@ fn compile(shell: &Shell) -> Result<String> {
     let _bootstrap = shell.push_env("RUSTC_BOOTSTRAP", "1");
     let cargo = cargo();
     let command = cmd!(shell, "{cargo} rustc --quiet --offline -- -Ztime-passes").quiet();
-    Ok(command.ignore_stderr().read()?)
+    Ok(command.read_stderr()?)
 }
 
 /// The seconds of `time:   0.123; rss: … macro_expand_crate`.
