@@ -239,6 +239,8 @@ pub struct Divergence {
     pub what: String,
     /// Line of the statement that gives the value, 0 when unknown.
     pub line: u32,
+    /// Whether all lanes would read the same, if they met before any of them wrote again.
+    pub settles: bool,
 }
 
 impl fmt::Display for Divergence {
@@ -273,6 +275,9 @@ fn divergent_text(
         format!("line {line}")
     };
     let remedy = match parting {
+        _ if why.settles => {
+            "read it into a `let`, let all lanes meet (`sync_threads()`), and test what was read"
+        }
         Parting::If | Parting::Switch => "move the barrier out of it",
         Parting::Return => "put an `if` around what the others do instead of returning early",
         Parting::Break | Parting::Continue => {

@@ -394,6 +394,7 @@ impl<'a> Analysis<'a, '_> {
             self.reasons.push(Divergence {
                 what: what(),
                 line: stmt.line,
+                settles: false,
             });
             let index = self.reasons.len() - 1;
             if let Some(slot) = self.sources.get_mut(number as usize) {
@@ -448,9 +449,14 @@ impl<'a> Analysis<'a, '_> {
                     Base::Constant(_) => None,
                 };
                 if let Some(name) = name {
-                    return self.source(number, stmt, || {
+                    let taint = self.source(number, stmt, || {
                         format!("`{name}` may change between the lanes' loads of it")
                     });
+                    let settles = matches!(place.base, Base::Shared(_)) && self.is_constant(place);
+                    if let Some(why) = taint.why.and_then(|why| self.reasons.get_mut(why)) {
+                        why.settles = settles;
+                    }
+                    return taint;
                 }
                 place.operands(&mut |v| {
                     taint.join(self.value(v));
@@ -554,6 +560,7 @@ impl<'a> Analysis<'a, '_> {
         self.reasons.get(why).cloned().unwrap_or_else(|| Divergence {
             what: String::new(),
             line: 0,
+            settles: false,
         })
     }
 

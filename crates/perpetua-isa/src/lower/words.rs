@@ -10,7 +10,9 @@ pub(super) fn in_words(program: &Program, cause: &Cause) -> String {
     let Cause::DivergentBarrier { line, why, .. } = cause else {
         return cause.to_string();
     };
-    let Divergence { what, line: source } = why;
+    let Divergence {
+        what, line: source, ..
+    } = why;
     let reason = what
         .replace("thread_idx.", "%tid.")
         .replace("subgroup_lane", "%laneid");
