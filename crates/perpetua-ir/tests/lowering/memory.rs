@@ -210,6 +210,12 @@ fn faults_name_their_line() {
         "the length of `a` is 3 but the index is 5",
     );
     check(
+        "",
+        "let mut n = 0;\nfor v in &x[x[1] as usize..9] { n += *v; }\nx[0] = n;",
+        x,
+        "the length of `x` is 8 but the index is 9 (kernel `k`, program.rs:5",
+    );
+    check(
         "const T: [i32; 2] = [4, 5];",
         "x[0] = T[x[2] as usize];",
         x,
@@ -249,6 +255,29 @@ fn faults_name_their_line() {
             }
         }
     }
+}
+
+#[test]
+fn blocks_are_of_any_type() {
+    let text = "
+        #[device]
+        trait Total { const WEIGHT: i32 = 1; fn total(&self) -> i32; fn twice(&self) -> i32 { self.total() * 2 } }
+        #[device]
+        impl Total for [i32; 3] { fn total(&self) -> i32 { self[0] + self[1] + self[2] } }
+        #[device]
+        impl Total for (i32, u32) { const WEIGHT: i32 = 7; fn total(&self) -> i32 { (self.0 + self.1 as i32) * Self::WEIGHT } }
+        #[kernel]
+        fn k(x: &mut [i32]) {
+            let a = [x[0], 2, 3];
+            x[1] = a.total();
+            x[2] = a.twice();
+            x[3] = (x[0], 5u32).twice();
+        }";
+    let k = kernel(text, "k", &default());
+    let mut x = [1, 0, 0, 0];
+    let args = [Arg::Buffer(BufferRef::from_slice(&mut x))];
+    launch(&k, [1, 1, 1], [1, 1, 1], &args).unwrap();
+    assert_eq!(x, [1, 6, 12, 84]);
 }
 
 #[test]

@@ -41,6 +41,14 @@ fn types_must_agree() {
         "program.rs:1: mismatched types: expected `bool`, found `i32`",
     );
     check(
+        "let a: i32 = 'a: loop { break 'a ({ if n > 0 { break; } 3 }) };",
+        "program.rs:1: mismatched types: expected `()`, found `{integer}`",
+    );
+    check(
+        "let a = [1, 2].iter().map(|v| v.max(3)).sum::<i32>();",
+        "program.rs:1: can't call method `max` on ambiguous numeric type `{integer}`: specify a type, as in `1_i32` or `let x: i32`",
+    );
+    check(
         "let a: u8 = 256;",
         "program.rs:1: the literal `256` is out of range for `u8`: use a wider type",
     );
@@ -167,6 +175,10 @@ fn names_must_lead_somewhere() {
     check_text(
         "fn helper() {} #[kernel] fn k() { helper(); }",
         "program.rs:1: `helper` cannot be used in a kernel: it is a function without `#[device]`: add it",
+    );
+    check_text(
+        "#[device] impl Total for [f32] { fn total(&self) -> f32 { 1.0 } } #[kernel] fn k(x: &[f32]) { }",
+        "program.rs:1: a slice without a reference is outside the kernel language: write `&[T]` or `&mut [T]`",
     );
     check_text(
         "struct S { a: f32 } #[kernel] fn k(s: S) { }",

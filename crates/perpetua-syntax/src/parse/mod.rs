@@ -185,7 +185,8 @@ impl Member<'_> {
     }
 }
 
-/// Whether an `impl` block is of a generic type (`Pair<f32>`), or of several types (`impl<T: Real> Norm for T`).
+/// Whether an `impl` block is of a generic type (`Pair<f32>`), of several types (`impl<T: Real> Norm for T`), or of a type without a
+/// name (`[f32; 3]`).
 #[must_use]
 pub fn is_generic_block(block: &syn::ItemImpl) -> bool {
     signature::is_generic_block(block)

@@ -361,17 +361,18 @@ pub(super) fn is_generic(generics: &syn::Generics) -> bool {
     params.any(|param| !matches!(param, syn::GenericParam::Lifetime(_)))
 }
 
-/// Whether an `impl` block is of a generic type, or of several types.
+/// Whether an `impl` block is of a generic type, of several types, or of a type without a name.
 pub(super) fn is_generic_block(block: &syn::ItemImpl) -> bool {
-    let has_args = match &*block.self_ty {
+    let is_found = match &*block.self_ty {
         syn::Type::Path(path) => path
             .path
             .segments
             .last()
             .is_some_and(|last| !last.arguments.is_empty()),
+        syn::Type::Array(_) | syn::Type::Slice(_) | syn::Type::Tuple(_) => true,
         _ => false,
     };
-    has_args || is_generic(&block.generics)
+    is_found || is_generic(&block.generics)
 }
 
 /// Whether the type of an argument has a tuple in it.

@@ -433,3 +433,39 @@ fn ordered(x: &[f32], y: &mut [f32]) {
 fn types_with_an_order() {
     check(ordered::kernel(), ordered, &floats(100), &[0.0; 100]);
 }
+
+#[device]
+trait Total {
+    fn total(&self) -> i32;
+
+    fn twice(&self) -> i32 {
+        self.total() * 2
+    }
+}
+
+#[device]
+impl Total for [i32; 3] {
+    fn total(&self) -> i32 {
+        self[0] + self[1] + self[2]
+    }
+}
+
+#[device]
+impl Total for (i32, u32) {
+    fn total(&self) -> i32 {
+        self.0 + self.1 as i32
+    }
+}
+
+#[kernel]
+fn sides(x: &[i32], y: &mut [i32]) {
+    let i = global_id_x();
+    let (a, t) = ([x[i], 2, 3], (x[i], 5u32));
+    y[i] = a.total() * 100 + t.total() + a.twice() * 10_000 + t.twice();
+}
+
+#[test]
+fn arrays_and_tuples_have_traits() {
+    let x: Vec<i32> = (0..32).collect();
+    check(sides::kernel(), sides, &x, &[0; 32]);
+}
