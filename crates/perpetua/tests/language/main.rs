@@ -36,6 +36,7 @@ mod generics;
 mod harness;
 mod iterators;
 mod options;
+mod order;
 mod panics;
 mod patterns;
 mod random;

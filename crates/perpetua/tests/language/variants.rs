@@ -419,3 +419,47 @@ fn spaces(x: &[f32], y: &mut [f32]) {
 fn variants_and_constants_of_generic_enums_may_be_written_in_capitals() {
     check(spaces::kernel(), spaces, &floats(64), &[0.0f32; 64]);
 }
+
+/// As [`Space`], of one type.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+enum Code {
+    NOP,
+    Add(i32),
+    HALT,
+}
+
+const NOTHING: Option<i32> = None;
+const FIVE: Code = Code::Add(5);
+
+#[kernel]
+fn codes(x: &[i32], y: &mut [[i32; 3]]) {
+    let i = global_id_x();
+    let code = match i % 4 {
+        0 => Code::NOP,
+        1 => Code::Add(x[i]),
+        2 => FIVE,
+        _ => Code::HALT,
+    };
+    let number = match code {
+        Code::NOP => 1,
+        Code::Add(v) => v,
+        Code::HALT => -1,
+    };
+    let five = match code {
+        FIVE => 1,
+        Code::HALT => 2,
+        Code::NOP | Code::Add(_) => 3,
+    };
+    // What was there before it was left out is nothing that a constant is compared with.
+    let kept = match Some(x[i]).filter(|v| *v % 2 == 0) {
+        NOTHING => -3,
+        Some(v) => v,
+    };
+    y[i] = [number, five, kept];
+}
+
+#[test]
+fn constants_of_enums_cover_their_variants() {
+    let x: Vec<i32> = (0..32).collect();
+    check(codes::kernel(), codes, &x, &[[0i32; 3]; 32]);
+}

@@ -258,8 +258,15 @@ impl Reader {
                             };
                             expr(line, kind)
                         }
-                        _ if name == "min" => method(b, "min", vec![a]),
-                        _ => method(b, "max", vec![a]),
+                        _ => {
+                            let member = Box::new(TypeMember {
+                                ty: Type::Infer,
+                                via: Some("Ord".to_owned()),
+                                name: name.clone(),
+                            });
+                            let args = vec![b, a];
+                            expr(line, ExprKind::TypeCall { member, args })
+                        }
                     };
                     let better = some(line, Some(value));
                     let alone = some(line, Some(local(&item_name, line)));
@@ -277,7 +284,9 @@ impl Reader {
                 return Some(ExprKind::Tuple(Vec::new()));
             }
         };
-        stmts.insert(0, declare(&all, first, true));
+        // What a `fold` starts with is computed behind what it goes over.
+        let at = if name == "fold" { stmts.len() } else { 0 };
+        stmts.insert(at, declare(&all, first, true));
         stmts.push(statement(looped));
         Some(ExprKind::Block {
             label: None,

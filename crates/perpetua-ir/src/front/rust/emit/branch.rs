@@ -297,6 +297,7 @@ impl Emitter<'_> {
     ) -> Result<Val> {
         let cond = self.value(cond)?;
         match self.known(cond).filter(|_| self.noted.is_none()) {
+            _ if self.body.ended => return Ok(Val::unit()),
             Some(0) => {
                 return match otherwise {
                     Some(otherwise) => self.expr(otherwise),
@@ -328,7 +329,7 @@ impl Emitter<'_> {
         line: u32,
         b: impl FnOnce(&mut Self) -> Result<Value>,
     ) -> Result<Value> {
-        if self.is(a, !and) {
+        if self.body.ended || self.is(a, !and) {
             return Ok(a);
         }
         if self.is(a, and) {

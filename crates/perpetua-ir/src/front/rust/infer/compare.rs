@@ -83,7 +83,7 @@ impl Checker<'_> {
         let w = Writer(line);
         // Of equals, the first is the least and the second the greatest.
         let less = match self.types.shallow(&receiver.ty) {
-            Ty::Ref(..) => {
+            Ty::Ref(_, target) if !matches!(self.types.shallow(&target), Ty::Var(_)) => {
                 let order = w.method(w.local(ARGUMENT), "cmp", vec![w.local(RECEIVER)]);
                 w.method(order, "is_lt", Vec::new())
             }

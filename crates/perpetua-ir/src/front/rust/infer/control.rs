@@ -314,7 +314,8 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Option<Box<Expr>>> {
         let at = target.0 as usize;
-        let mut joined = self.targets.get(at).and_then(|t| t.ty.clone());
+        let met = |c: &Self| c.targets.get(at).and_then(|t| t.ty.clone());
+        let mut joined = met(self);
         if value.is_some() && !self.targets.get(at).is_some_and(|t| t.takes_value) {
             return Err(self.error(
                 line,
@@ -324,7 +325,9 @@ impl Checker<'_> {
         }
         let value = match value {
             Some(value) => {
-                let value = self.expr(value, joined.clone().as_ref())?;
+                let value = self.expr(value, joined.as_ref())?;
+                // The value may have left for the same place.
+                joined = met(self);
                 Some(Box::new(self.join(&mut joined, value)?))
             }
             None => {

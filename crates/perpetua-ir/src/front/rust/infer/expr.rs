@@ -210,7 +210,7 @@ impl Checker<'_> {
 
     fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, line: u32) -> Result<Expr> {
         let ty = self.ty(ty, line)?;
-        let value = self.expr(value, Some(&ty))?;
+        let value = self.expr(value, Some(&ty).filter(|_| !branches(value)))?;
         Ok(Expr {
             line,
             ty,
@@ -455,6 +455,16 @@ impl Checker<'_> {
             ty: (*element).clone(),
             kind: ExprKind::Index(Box::new(base), Box::new(index)),
         })
+    }
+}
+
+/// Whether an expression has its value of branches, which are not told what it is cast to.
+fn branches(value: &syntax::Expr) -> bool {
+    match &value.kind {
+        syntax::ExprKind::If { .. } | syntax::ExprKind::Match { .. } => true,
+        syntax::ExprKind::Block { block, .. } => block.value.as_deref().is_some_and(branches),
+        syntax::ExprKind::Unary { operand, .. } => branches(operand),
+        _ => false,
     }
 }
 

@@ -156,6 +156,13 @@ impl Checker<'_> {
             Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, hint, line),
             Ty::GridPos => self.grid_method(name, args, line),
             Ty::Tuple(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
+            // Of an iterator over integers of which the type is found later.
+            Ty::Var(_)
+                if let ([other], "min" | "max", Some("Ord")) = (args, name, via)
+                    && self.types.kind(&ty) == Some(Kind::Int) =>
+            {
+                self.extreme(receiver, name, other, line)
+            }
             Ty::Var(_) => {
                 let kind = self.types.kind(&ty);
                 let (shown, example) = match kind {

@@ -327,15 +327,26 @@ impl Checker<'_> {
                 }
             }
         };
-        let chosen = self.branches(receiver, [(yes, yes_value), (no, no_value)], result.clone(), line);
+        let arms = [(yes, yes_value), (no, no_value)];
         if before.is_empty() {
-            return Ok(Some(chosen));
+            return Ok(Some(self.branches(receiver, arms, result, line)));
         }
+        // The receiver is computed first, as a value of its own.
+        let mut stmts = Vec::new();
+        let receiver = self.eager(receiver, &mut stmts, line);
+        stmts.append(&mut before);
+        let chosen = self.branches(receiver, arms, result, line);
+        Ok(Some(self.behind_stmts(stmts, chosen, line)))
+    }
+
+    /// A value and what is computed before it.
+    pub(super) fn behind_stmts(&self, stmts: Vec<Stmt>, value: Expr, line: u32) -> Expr {
+        let ty = value.ty.clone();
         let block = Block {
-            stmts: before,
-            value: Some(Box::new(chosen)),
+            stmts,
+            value: Some(Box::new(value)),
         };
-        Ok(Some(self.make(line, result, ExprKind::Block(None, block))))
+        self.make(line, ty, ExprKind::Block(None, block))
     }
 
     /// A panic with this text, and the error behind it. What conversions fail with is `()` here and has another name in Rust.
@@ -425,12 +436,8 @@ impl Checker<'_> {
             value: Some(Box::new(self.variant_of(Variant::Some, Some(value), &ty, line))),
         };
         let no = Box::new(self.variant_of(Variant::None, None, &ty, line));
-        let value = self.make(line, ty.clone(), ExprKind::If(Box::new(cond), yes, Some(no)));
-        let block = Block {
-            stmts: before,
-            value: Some(Box::new(value)),
-        };
-        Ok(self.make(line, ty, ExprKind::Block(None, block)))
+        let value = self.make(line, ty, ExprKind::If(Box::new(cond), yes, Some(no)));
+        Ok(self.behind_stmts(before, value, line))
     }
 }
 

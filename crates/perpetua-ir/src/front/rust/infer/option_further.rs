@@ -57,9 +57,13 @@ impl Checker<'_> {
                 (mapped, other, result)
             }
             ("and", [other]) => {
-                let other = self.expr(other, None)?;
+                let next = Rc::new(self.types.var(Kind::General));
+                let result = match &second {
+                    None => Ty::Option(next),
+                    Some(err) => Ty::Result(next, Rc::new(err.clone())),
+                };
+                let other = self.expr_as(other, &result)?;
                 let other = self.eager(other, before, line);
-                let result = other.ty.clone();
                 (other, self.variant_of(bad, failed, &result, line), result)
             }
             ("or_else", [f]) => {
@@ -88,12 +92,13 @@ impl Checker<'_> {
                 (value, self.variant_of(bad, None, &first, line), first)
             }
             ("zip" | "xor", [other]) if second.is_none() => {
-                let other = self.expr(other, None)?;
-                let other = self.eager(other, before, line);
-                let Ty::Option(inner) = self.types.shallow(&other.ty) else {
-                    return Ok(None);
+                let inner = match name {
+                    "xor" => first.clone(),
+                    _ => self.types.var(Kind::General),
                 };
-                let w = self.hidden((*inner).clone(), line);
+                let other = self.expr_as(other, &Ty::Option(Rc::new(inner.clone())))?;
+                let other = self.eager(other, before, line);
+                let w = self.hidden(inner.clone(), line);
                 let some = variant_pat(Variant::Some, Pat::Binding(w));
                 let none = |c: &Self, of: &Ty| c.variant_of(Variant::None, None, of, line);
                 if name == "xor" {
@@ -108,7 +113,7 @@ impl Checker<'_> {
                     (self.branches(other, arms, ty.clone(), line), again, ty)
                 } else {
                     let pair = vec![value, self.local(w, line)];
-                    let pair_ty = Ty::Tuple([first, (*inner).clone()].into());
+                    let pair_ty = Ty::Tuple([first, inner].into());
                     let pair = self.make(line, pair_ty.clone(), ExprKind::Tuple(pair));
                     let result = Ty::Option(Rc::new(pair_ty));
                     let both = self.variant_of(Variant::Some, Some(pair), &result, line);

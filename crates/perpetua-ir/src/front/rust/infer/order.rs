@@ -130,11 +130,7 @@ impl Checker<'_> {
         }
         let last = choose(self, BinaryOp::Gt, given(self, Ordering::Greater), last);
         let value = choose(self, BinaryOp::Lt, given(self, Ordering::Less), last);
-        let block = Block {
-            stmts: before,
-            value: Some(Box::new(value)),
-        };
-        Ok(self.make(line, ty, ExprKind::Block(None, block)))
+        Ok(self.behind_stmts(before, value, line))
     }
 
     /// `a < b` and its kin, of what `partial_cmp` gives.
@@ -153,6 +149,7 @@ impl Checker<'_> {
         args: &[syntax::Expr],
         line: u32,
     ) -> Result<Expr> {
+        let (mut before, mut receiver) = (Vec::new(), self.deref_all(receiver));
         let arms = match (holds(name), name, args) {
             (Some((from, to, value)), _, []) => {
                 let is = |b: bool| self.make(line, Ty::BOOL, ExprKind::Bool(b));
@@ -163,6 +160,10 @@ impl Checker<'_> {
                 .into(),
             (_, "then", [other]) => {
                 let other = self.expr_as(other, &ordering())?;
+                self.scopes.push(Default::default());
+                receiver = self.eager(receiver, &mut before, line);
+                let other = self.eager(other, &mut before, line);
+                self.scopes.pop();
                 let own = |which| (range(which, which), self.ordered(which, line));
                 let equal = (range(Ordering::Equal, Ordering::Equal), other);
                 vec![own(Ordering::Less), equal, own(Ordering::Greater)]
@@ -175,7 +176,6 @@ impl Checker<'_> {
                 ));
             }
         };
-        let value = self.deref_all(receiver);
         let ty = arms.first().map_or(Ty::Never, |(_, body)| body.ty.clone());
         let arms = arms.into_iter().map(|(pattern, body)| Arm {
             line,
@@ -183,7 +183,11 @@ impl Checker<'_> {
             guard: None,
             body,
         });
-        let kind = ExprKind::Match(Box::new(value), arms.collect());
-        Ok(self.make(line, ty, kind))
+        let kind = ExprKind::Match(Box::new(receiver), arms.collect());
+        let value = self.make(line, ty, kind);
+        Ok(match before.is_empty() {
+            true => value,
+            false => self.behind_stmts(before, value, line),
+        })
     }
 }

@@ -10,7 +10,7 @@ use super::signature::{last_name, path_meaning};
 use super::tree::{Block, Expr, ExprKind, FloatBounds, Pat, Stmt, StmtKind};
 use super::ty::Ty;
 use super::{Checker, Result};
-use crate::front::rust::describe::{ConstValue, VariantDesc};
+use crate::front::rust::describe::{ConstValue, TypeDesc, VariantDesc};
 use crate::front::rust::resolve::Resolved;
 
 /// A variant among the parts of its type.
@@ -270,10 +270,32 @@ pub(super) fn constant_pat(value: &ConstValue) -> Option<Pat> {
             Pat::Range(Some(integer), Some(integer))
         }
         ConstValue::Enum(_, number) => Pat::Range(Some(*number), Some(*number)),
-        // Where it is of another variant, all parts are zero.
-        ConstValue::Struct(_, values)
-        | ConstValue::Tuple(values)
-        | ConstValue::Array(_, values)
-        | ConstValue::Standard(_, values) => Pat::Tuple(all(values)?),
+        // What the other variants hold is nothing that a value of this one has.
+        ConstValue::Struct(desc, values) if !desc.variants.is_empty() => {
+            let Some(Pat::Range(Some(number), _)) = values.first().and_then(constant_pat) else {
+                return None;
+            };
+            let variant = desc.variants.get(usize::try_from(number).ok()?)?;
+            VariantParts {
+                number: u32::try_from(number).ok()?,
+                first: variant.fields.start,
+                parts: values.len(),
+            }
+            .pattern(all(values.get(variant.fields.clone())?)?)
+        }
+        ConstValue::Standard(ty, values) => {
+            let good = matches!(values.first(), Some(ConstValue::Scalar(_, 1)));
+            let variant = match (ty, good) {
+                (TypeDesc::Option(_), true) => Variant::Some,
+                (TypeDesc::Option(_), false) => Variant::None,
+                (_, true) => Variant::Ok,
+                (_, false) => Variant::Err,
+            };
+            let held = values.get(VariantParts::from(variant).first..)?.first();
+            variant_pat(variant, held.map_or(Some(Pat::Wild), constant_pat)?)
+        }
+        ConstValue::Struct(_, values) | ConstValue::Tuple(values) | ConstValue::Array(_, values) => {
+            Pat::Tuple(all(values)?)
+        }
     })
 }
