@@ -110,7 +110,7 @@ pub(crate) fn check_shape(
     if signature
         .and_then(Signature::stages)
         .is_some_and(|stages| stages.pairs)
-        && config.grid.x % 2 != 0
+        && !config.grid.x.is_multiple_of(2)
     {
         return Err(Error::Cluster {
             kernel: kernel.name().to_owned(),

@@ -49,6 +49,7 @@ pub mod source;
 
 pub mod stream;
 
+mod factors;
 mod launch;
 mod modules;
 pub mod overlap;

@@ -11,6 +11,8 @@ use perpetua_ir::verify::Verified;
 
 use crate::buffer::elements_in;
 use crate::error::{Error, Result};
+use crate::error_text::describe;
+use crate::factors;
 use crate::layout::{self, same_layout};
 use crate::overlap::Overlap;
 use crate::ptr::{DevicePtr, MemoryKind};
@@ -149,13 +151,6 @@ impl<'a> BufferArg<'a> {
 
 const INLINE: usize = 64;
 
-/// What matrices that are multiplied in stages, and their rows, begin at multiples of: in bytes, and in elements.
-const ALIGNED: u64 = 16;
-const ELEMENTS: u64 = ALIGNED / 2;
-
-/// The most rows and columns of such a matrix.
-const MOST_ROWS: u64 = i32::MAX as u64;
-
 /// A value as an argument: up to 64 bytes in place, larger ones on the heap.
 #[derive(Clone)]
 pub struct ValueArg {
@@ -237,17 +232,6 @@ impl<T: GpuType> From<T> for KernelArg<'_> {
 }
 
 impl KernelArg<'_> {
-    /// A value that is an unsigned number.
-    pub(crate) fn number(&self) -> u64 {
-        let mut wide = [0; 8];
-        if let KernelArg::Value(value) = self {
-            wide.iter_mut()
-                .zip(value.bytes())
-                .for_each(|(to, from)| *to = *from);
-        }
-        u64::from_le_bytes(wide)
-    }
-
     fn describe(&self) -> String {
         match self {
             KernelArg::Buffer(b) => format!("a buffer of {}", b.element),
@@ -423,48 +407,7 @@ impl Signature {
                 }
             }
         }
-        self.check_factors(args)
-    }
-
-    // Checks that what is multiplied in stages are matrices inside their buffers that hardware can copy.
-    fn check_factors(&self, args: &[KernelArg<'_>]) -> Result<()> {
-        for factor in self.stages.iter().flat_map(Stages::factors) {
-            let index = factor.buffer as usize;
-            let (Some(KernelArg::Buffer(buffer)), Some((param, _))) =
-                (args.get(index), self.params.get(index))
-            else {
-                continue;
-            };
-            let [rows, columns, pitch] = factor
-                .shape
-                .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
-            let end = (rows.max(1) - 1)
-                .checked_mul(pitch)
-                .and_then(|end| end.checked_add(columns));
-            let wrong = if rows == 0 || columns == 0 {
-                "launch nothing where a matrix is empty"
-            } else if pitch < columns || end.is_none_or(|end| end > buffer.len) {
-                "pass a buffer that holds all rows, and how far they are from each other"
-            } else if rows.max(columns) > MOST_ROWS {
-                "divide the matrix"
-            } else if pitch % ELEMENTS != 0 || !buffer.ptr.place().is_multiple_of(ALIGNED) {
-                "let the matrix and each of its rows begin at a multiple of 16 bytes"
-            } else {
-                continue;
-            };
-            return Err(Error::ArgumentMismatch {
-                kernel: self.name.clone(),
-                index,
-                parameter: describe(param),
-                given: format!(
-                    "{rows} x {columns} elements, {pitch} from row to row, in {} that begin at {:#x}",
-                    buffer.len,
-                    buffer.ptr.place()
-                ),
-                remedy: wrong,
-            });
-        }
-        Ok(())
+        factors::check(self, args)
     }
 
     /// Checks that what the kernel takes for constant is not bound to a parameter that is stored to, too.
@@ -540,17 +483,6 @@ impl Signature {
             given: arg.describe(),
             remedy,
         }
-    }
-}
-
-fn describe(param: &Param) -> String {
-    let name = &param.name;
-    match &param.kind {
-        ParamKind::Buffer { element, access } => match access {
-            Access::Read => format!("{name}: &[{element}]"),
-            Access::ReadWrite => format!("{name}: &mut [{element}]"),
-        },
-        ParamKind::Value(ty) => format!("{name}: {ty}"),
     }
 }
 

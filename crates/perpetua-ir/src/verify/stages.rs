@@ -53,7 +53,7 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
         }
     }
     // Columns that a product has are halved by whole panels.
-    if stages.pairs && stages.right.extent % (2 * Stages::DEPTH) != 0 {
+    if stages.pairs && !stages.right.extent.is_multiple_of(2 * Stages::DEPTH) {
         let extent = stages.right.extent;
         return Some(format!(
             "pairs of blocks cannot divide an extent of {extent}: make it a multiple of {}",

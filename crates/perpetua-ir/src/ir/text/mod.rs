@@ -28,6 +28,7 @@ mod cursor;
 mod parse;
 mod parse_code;
 mod parse_op;
+mod parse_stages;
 mod print;
 mod print_code;
 mod words;
