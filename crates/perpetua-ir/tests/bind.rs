@@ -51,3 +51,23 @@ fn what_is_bound_is_not_read_from_the_launch() {
     // Also within blocks.
     assert_eq!(run(&[("twice", 1), ("more", 2)]), ([11; 4], 0));
 }
+
+/// Launches describe matrices by arguments, so a kernel that multiplies them in stages goes by those, too.
+#[test]
+fn what_describes_matrices_is_not_bound() {
+    let text = "
+kernel k(a: buffer<f16, read>, b: buffer<f16, read>, out: buffer<u64, read_write>, n: u64, m: u64) block_size(256, 1, 1) stages(2, f16, along(64, a, n, n, n), along(64, b, n, n, n)) {
+  %0: u32 = thread_idx.x
+  %1: u64 = param n
+  store out[%0], %1
+  %2: u64 = param m
+  store out[%0], %2
+}
+";
+    let kernel = bind_scalars(&verify(text.parse().unwrap()).unwrap(), &[("n", 1), ("m", 2)]);
+    let text = kernel.kernel().to_string();
+    assert!(
+        text.contains("= param n") && !text.contains("= param m"),
+        "{text}"
+    );
+}

@@ -1,17 +1,19 @@
 //! Puts values of a launch's scalar arguments into the kernel. Knows nothing of what follows from them: compilers do.
 
-use crate::ir::{Block, Inst, Kernel, Op, ParamKind, Scalar, Type};
+use crate::ir::{Block, Inst, Kernel, Op, ParamKind, Scalar, Stages, Type};
 use crate::verify::Verified;
 
 /// The kernel for launches whose scalar arguments of these names have these values (their bits, zero-extended): code that they rule out is no more in it when it
-/// is compiled. Its parameters stay, and what a launch gives for the named ones is not read. Names that no scalar parameter has do nothing.
+/// is compiled. Its parameters stay, and what a launch gives for the named ones is not read; but those that describe matrices which
+/// are multiplied in stages, launches read, and they are not bound. Names that no scalar parameter has do nothing.
 pub fn bind_scalars(verified: &Verified, values: &[(&str, u64)]) -> Verified {
     let mut kernel = verified.kernel().clone();
-    let constants: Vec<Option<(Scalar, u64)>> = kernel
-        .params
-        .iter()
-        .map(|param| match param.kind {
-            ParamKind::Value(Type::Scalar(scalar)) => {
+    let factors = kernel.stages.iter().flat_map(Stages::factors);
+    let described: Vec<u32> = factors.flat_map(|factor| factor.shape).collect();
+    let constants: Vec<Option<(Scalar, u64)>> = (0u32..)
+        .zip(&kernel.params)
+        .map(|(i, param)| match param.kind {
+            ParamKind::Value(Type::Scalar(scalar)) if !described.contains(&i) => {
                 let named = values.iter().find(|(name, _)| *name == param.name);
                 named.map(|(_, bits)| (scalar, *bits))
             }
