@@ -101,7 +101,12 @@ fn run(body: &str, k: usize, len: usize) -> (Result<(), InterpError>, Vec<f32>) 
 fn text_reads_as_it_prints() {
     let stages = "stages(3, f16, across(128, a, m, k, k), along(256, b, n, k, k))";
     let head = HEAD.replace("bf16", "f16");
-    for text in [ordinary(&body(1, 1, [""; 3])), text(&head, stages, "return")] {
+    let pairs = stages.replace("k, k))", "k, k), pairs)");
+    for text in [
+        ordinary(&body(1, 1, [""; 3])),
+        text(&head, stages, "return"),
+        text(&head, &pairs, "return"),
+    ] {
         let kernel: Kernel = text.parse().unwrap();
         assert_eq!(
             kernel.to_string().parse::<Kernel>().as_ref(),
@@ -197,6 +202,13 @@ fn what_does_not_fit_is_refused() {
     placed(
         "%0: [[[f32; 2]; 2]; 16] = zero\n  %1: bool = is_producer\n  if %1 {\n  } else {\n    %2: [[[f32; 2]; 2]; 16] = multiply_stage %0\n  }",
         "adds to the sums of a lane, which are [[[f32; 2]; 2]; 8]",
+    );
+    let paired = format!("{BLOCK} stages(2, bf16, along(64, a, m, k, k), along(128, b, n, k, k), pairs)");
+    let code = "%0: bool = is_producer\n  if %0 {\n  } else {\n    return\n  }";
+    refused(text(HEAD, &paired, code), "must not return");
+    declared(
+        "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), pairs)",
+        "cannot divide an extent of 64",
     );
     // Not all lanes of the team would come.
     let some = "%60: u32 = thread_idx.x\n    %61: bool = lt %60, %1\n    if %61 {\n      %62: [[[f32; 2]; 2]; 8] = multiply_stage %51\n    }";

@@ -6,9 +6,17 @@ use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::verify::{Verified, verify};
 use perpetua_vendor_tools::{nvdisasm, ptxas};
 
-/// A kernel for a shape of stages: two products, of which `between` says what happens between them, in registers that `keep` says are used again or not.
-fn kernel(element: &str, [left, right]: [u32; 2], [a, b]: [&str; 2], count: u32, keep: bool) -> Verified {
+/// A kernel for a shape of stages, and perhaps pairs of blocks: two products; `keep` says whether the first one's sums are used beside the second one's.
+fn kernel(
+    element: &str,
+    [left, right]: [u32; 2],
+    [a, b]: [&str; 2],
+    count: u32,
+    pairs: bool,
+    keep: bool,
+) -> Verified {
     let (lanes, sums) = (128 + left * 2, format!("[[[f32; 2]; 2]; {}]", right / 8));
+    let pairs = if pairs { ", pairs" } else { "" };
     let kept = match keep {
         true => {
             "%12: [[f32; 2]; 2] = extract %6.0\n    %13: [f32; 2] = extract %12.1\n    %14: f32 = extract %13.1\n    store c[%0], %14"
@@ -17,7 +25,7 @@ fn kernel(element: &str, [left, right]: [u32; 2], [a, b]: [&str; 2], count: u32,
     };
     let text = format!(
         "kernel k(a: buffer<{element}, read>, b: buffer<{element}, read>, c: buffer<f32, read_write>, n: u64) block_size({lanes}, 1, 1)
-stages({count}, {element}, {a}({left}, a, n, n, n), {b}({right}, b, n, n, n)) {{
+stages({count}, {element}, {a}({left}, a, n, n, n), {b}({right}, b, n, n, n){pairs}) {{
   local $total: {sums}
   %0: u32 = const 64
   %1: u32 = thread_idx.x
@@ -57,7 +65,8 @@ fn shapes_are_assembled() {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let (element, keep) = (["f16", "bf16"][random as usize >> 16 & 1], random >> 17 & 1 == 1);
             let count = 1 + (random >> 20) % 3;
-            let kernel = kernel(element, [left, right], ways, count, keep);
+            let pairs = right % 128 == 0 && random >> 24 & 1 == 1;
+            let kernel = kernel(element, [left, right], ways, count, pairs, keep);
             let source = ptx::render(&kernel, Sm::of_device(9, 0)).unwrap();
             let count = |what: &str| source.text.matches(what).count();
             assert_eq!(count("wgmma.mma_async"), 8, "{}", source.text);
@@ -68,7 +77,20 @@ fn shapes_are_assembled() {
                 source.text
             );
             let copies = |extent: u32, way: &str| if way == "across" { extent as usize / 64 } else { 1 };
-            let expected = 2 * (copies(left, ways[0]) + copies(right, ways[1]));
+            let shared = copies(if pairs { right / 2 } else { right }, ways[1]);
+            let expected = 2 * (copies(left, ways[0]) + shared);
+            assert_eq!(
+                count(".multicast::cluster"),
+                if pairs { 2 * shared } else { 0 },
+                "{}",
+                source.text
+            );
+            assert_eq!(
+                count("barrier.cluster.wait"),
+                if pairs { 2 } else { 0 },
+                "{}",
+                source.text
+            );
             assert_eq!(count("cp.async.bulk.tensor.2d"), expected, "{}", source.text);
             let assembled = match ptxas(&source.text, "sm_90a").required("sm_90a") {
                 Ok(Some(assembled)) => assembled,
@@ -104,7 +126,7 @@ fn shapes_are_assembled() {
 
 #[test]
 fn other_generations_lack_them() {
-    let kernel = kernel("f16", [64, 64], ["along"; 2], 2, false);
+    let kernel = kernel("f16", [64, 64], ["along"; 2], 2, false, false);
     for sm in [Sm::from(80), Sm::from(90), Sm::from(100), Sm::of_device(10, 0)] {
         match ptx::render(&kernel, sm) {
             Err(RenderError::Lacks { capability, .. }) => assert_eq!(capability, Capability::Stages),
@@ -116,7 +138,7 @@ fn other_generations_lack_them() {
 /// That all lanes of a team fault together is no reason for them to go: the others wait for them.
 #[test]
 fn lanes_that_fault_walk_on() {
-    let kernel = kernel("f16", [64, 64], ["along"; 2], 2, false)
+    let kernel = kernel("f16", [64, 64], ["along"; 2], 2, false, false)
         .into_kernel()
         .to_string();
     let store = "    store c[%0], %11\n    %12: [[[f32; 2]; 2]; 8] = multiply_stage %8\n";
