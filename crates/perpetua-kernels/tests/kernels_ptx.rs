@@ -92,6 +92,10 @@ fn staged() {
                 assert_eq!(code.contains("USETMAXREG.DEALLOC"), is_high, "{code}");
                 assert!(code.contains("UTMALDG.2D"), "{code}");
                 assert_eq!(code.contains("UTMALDG.2D.MULTICAST"), rows == 256, "{code}");
+                // Whoever has multiplied says so without waiting for other accesses to memory.
+                let (_, behind) = code.split_once("HGMMA").unwrap();
+                let (between, _) = behind.split_once("SYNCS.ARRIVE").unwrap();
+                assert!(!between.contains("MEMBAR"), "{between}");
                 // Sums stay where they are: four products follow each other in one loop.
                 assert_eq!(
                     code.matches(&format!("HGMMA.64x{columns}x16.F32")).count(),

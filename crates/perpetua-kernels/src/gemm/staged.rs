@@ -64,19 +64,20 @@ impl Tile {
             .min(self.count(m, n))
     }
 
-    /// The one with which a product takes the least time on so many multiprocessors.
+    /// The one with which a product takes the least time on so many multiprocessors. Pairs do not, as measured.
     pub(super) fn of(m: usize, n: usize, k: usize, multiprocessors: usize) -> Tile {
         let time = |tile: &Tile| {
-            let [rows, columns] = tile.size();
-            // Cycles for 64 of depth, in which pairs bring less; before the first of them and behind the last one, of a block and of each of its tiles, about so many
-            // go by as two teams multiply 128 x 256 sums in for 192 and for 256 of depth.
-            let stage = rows * columns / if *tile == Tile::Pair { 32 } else { 28 };
-            let rounds = tile
-                .count(m, n)
-                .div_ceil(tile.blocks(m, n, multiprocessors).max(1));
-            rounds.saturating_mul(k.div_ceil(64).saturating_mul(stage) + stage * 2 + 2048)
+            // In units of 10 ns on an H100: for 64 of depth, and for the rest of a tile.
+            let (stage, rest) = match tile {
+                Tile::Pair | Tile::Large => (72, 100),
+                Tile::Square => (50, 75),
+                Tile::Small => (33, 50),
+            };
+            let rounds = tile.count(m, n).div_ceil(multiprocessors.max(1));
+            rounds.saturating_mul(k.div_ceil(64).saturating_mul(stage) + rest)
         };
-        Tile::ALL.into_iter().min_by_key(time).unwrap_or(Tile::Large)
+        let alone = Tile::ALL.into_iter().filter(|tile| tile.together() == 1);
+        alone.min_by_key(time).unwrap_or(Tile::Large)
     }
 }
 

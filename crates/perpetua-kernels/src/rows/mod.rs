@@ -115,7 +115,7 @@ impl Rows {
 
     /// For a device with subgroups and for buffers that begin as they should.
     fn best(&self) -> Plan {
-        let whole = |n: &usize| n % self.piece() == 0;
+        let whole = |n: &usize| n.is_multiple_of(self.piece());
         Plan {
             team: self.team(),
             pieces: whole(&self.columns) && self.pitches.iter().all(whole),

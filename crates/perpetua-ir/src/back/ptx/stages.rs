@@ -397,7 +397,7 @@ impl<'k> Renderer<'k> {
                 emit!(self, "mapa.shared::cluster.u32 {there}, {free}, {block}");
                 emit!(
                     self,
-                    "@{} mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{there}]",
+                    "@{} mbarrier.arrive.shared::cluster.b64 _, [{there}]",
                     turn.speaks
                 );
             }
