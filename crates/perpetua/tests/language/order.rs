@@ -120,6 +120,7 @@ fn then_computes_its_argument() {
     check(then::kernel(), then, &x, &[0; 32]);
 }
 
+#[allow(clippy::unnecessary_cast, reason = "what a cast tells is what is tested")]
 #[kernel]
 fn casts(x: &[i16], y: &mut [[i64; 8]]) {
     let i = global_id_x();

@@ -421,6 +421,10 @@ fn variants_and_constants_of_generic_enums_may_be_written_in_capitals() {
 }
 
 /// As [`Space`], of one type.
+#[allow(
+    clippy::upper_case_acronyms,
+    reason = "a name without a small letter is what is tested"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, GpuType)]
 enum Code {
     NOP,

@@ -25,8 +25,6 @@ const SHARED_BLOCK: &str = "shared_block";
 const PARAMETERS: u64 = 4352;
 /// Most lanes in a group.
 const LANES: u64 = 1024;
-/// 32-bit registers of a multiprocessor, on all that there are.
-pub(super) const REGISTERS: u32 = 65_536;
 
 /// That a kernel keeps the target's limits.
 pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
@@ -184,7 +182,7 @@ impl<'k> Renderer<'k> {
         let _ = match self.kernel.block_size {
             Some([x, y, z]) if self.stays => {
                 // Left alone the assembler spills to fit more blocks, which kernels that stay are few of.
-                let groups = (REGISTERS / 128 / (x * y * z).max(1)).max(1);
+                let groups = (stages::REGISTERS / 128 / (x * y * z).max(1)).max(1);
                 writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm {groups}")
             }
             // Else the assembler would not let lanes ask for registers.

@@ -30,6 +30,8 @@ const EIGHT_ROWS: u32 = 1024;
 const PANEL: u32 = 8 * EIGHT_ROWS;
 /// How deep one product is.
 const STEP: u32 = 16;
+/// 32-bit registers of a multiprocessor, on all that there are.
+pub(super) const REGISTERS: u32 = 65_536;
 /// Registers of a lane that fills stages.
 const PRODUCER: u32 = 40;
 /// The most registers that a lane may ask for.
@@ -126,7 +128,7 @@ impl<'k> Renderer<'k> {
         // Registers move from those that need few to those that need many; with one team that multiplies, all have enough.
         let consumers = stages.consumers();
         if consumers > 1 {
-            let entry = super::signature::REGISTERS / stages.lanes() / 8 * 8;
+            let entry = REGISTERS / stages.lanes() / 8 * 8;
             let rest = (entry * (1 + consumers) - PRODUCER) / consumers / 8 * 8;
             match fills {
                 true => emit!(self, "setmaxnreg.dec.sync.aligned.u32 {PRODUCER}"),
