@@ -12,6 +12,8 @@ const ELEMENTS: u64 = ALIGNED / 2;
 
 /// The most rows and columns of such a matrix.
 const MOST_ROWS: u64 = i32::MAX as u64;
+/// What a row may be from the next, in elements: hardware takes less than 2^40 bytes.
+const MOST_PITCH: u64 = (1 << 39) - 1;
 
 /// Checks that they lie inside their buffers, and so that hardware can copy them. Kinds and types of arguments have been checked.
 pub(crate) fn check(signature: &Signature, args: &[KernelArg<'_>]) -> Result<()> {
@@ -31,7 +33,7 @@ pub(crate) fn check(signature: &Signature, args: &[KernelArg<'_>]) -> Result<()>
             "launch nothing where a matrix is empty"
         } else if pitch < columns || end.is_none_or(|end| end > buffer.len) {
             "pass a buffer that holds all rows, and how far they are from each other"
-        } else if rows.max(columns) > MOST_ROWS {
+        } else if rows.max(columns) > MOST_ROWS || pitch > MOST_PITCH {
             "divide the matrix"
         } else if !pitch.is_multiple_of(ELEMENTS) || !buffer.ptr.place().is_multiple_of(ALIGNED) {
             "let the matrix and each of its rows begin at a multiple of 16 bytes"

@@ -1,6 +1,7 @@
 //! How numbers are stored: kernels compute in `f32` and read and write any of these. Must not know the kernels.
 
 use perpetua::prelude::*;
+use perpetua_device::ArgType;
 use perpetua_language::kernel::resident::U32x4;
 
 /// The type of the numbers that a kernel reads and writes.
@@ -14,6 +15,17 @@ pub enum Element {
     F16,
     /// 16 bits with the range of `f32`, eight of them for digits.
     Bf16,
+}
+
+impl Element {
+    /// Whether a buffer's type is this one.
+    pub(crate) fn is(self, ty: &ArgType) -> bool {
+        match self {
+            Element::F32 => ty.is::<f32>(),
+            Element::F16 => ty.is::<f16>(),
+            Element::Bf16 => ty.is::<bf16>(),
+        }
+    }
 }
 
 /// The instance of a generic kernel function for an [`Element`].

@@ -61,6 +61,20 @@ pub enum Error {
         /// What it computes with.
         takes: &'static str,
     },
+    /// A buffer of another type than that of the numbers.
+    #[error(
+        "`{kernel}`: `{operand}` is a buffer of {found}, but the kernel was made for {element:?}; pass a buffer of that, or make it with `with_element`"
+    )]
+    Stored {
+        /// The kernel.
+        kernel: &'static str,
+        /// The operand's name.
+        operand: &'static str,
+        /// The buffer's element type.
+        found: String,
+        /// The type.
+        element: crate::element::Element,
+    },
     /// Rows that would overlap.
     #[error(
         "`{kernel}`: rows of `{operand}` have {columns} elements, but lie {pitch} apart; the pitch must be at least {columns}"

@@ -19,9 +19,9 @@ fn check(kernel: &dyn Kernel, registers: u32) {
     };
     let usage = &assembled.usage[0];
     println!("{usage:?}");
-    // A register or two may wait in memory; a variable of several numbers may not.
+    // A few registers may wait in memory; a variable of several numbers, the least of which has eight, may not.
     assert!(
-        usage.stack_bytes < 16,
+        usage.stack_bytes < 32,
         "{name}: sums that lie in memory are slow: {usage:?}"
     );
     assert!(usage.registers <= registers, "{name}: {usage:?}");

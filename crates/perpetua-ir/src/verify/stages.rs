@@ -151,7 +151,8 @@ impl Check<'_, '_> {
             .stages
             .as_ref()
             .is_some_and(|stages| stages.pairs);
-        if pairs && matches!(role, Role::Of(_)) && matches!(stmt.inst, Inst::Return(_)) {
+        if pairs && role != Role::Gone && self.site.function.is_none() && matches!(stmt.inst, Inst::Return(_))
+        {
             return says(
                 "a lane whose block is one of a pair must not return where the other one may still need it: leave the loops instead",
             );

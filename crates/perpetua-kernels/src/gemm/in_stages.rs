@@ -30,7 +30,7 @@ impl GemmKernel {
                     return false;
                 };
                 let is_whole = elements != 2 || buffer.cast::<u32>().is_ok();
-                self.is_element(buffer.element())
+                self.element.is(buffer.element())
                     && is_whole
                     && buffer.ptr().place() % bytes == 0
                     && operand.pitch % elements == 0
@@ -38,6 +38,8 @@ impl GemmKernel {
         );
         has_them
             && k > 0
+            && m.max(n).max(k) <= i32::MAX as usize
+            && operands.iter().all(|operand| operand.pitch as u64 >> 39 == 0)
             && n % 2 == 0
             && Tile::Small.count(m, n) <= staged::MOST_TILES
             && lies_right.all(|right| right)
@@ -108,12 +110,18 @@ impl GemmKernel {
         // C is written 16 bytes at a time where it lies so, and nothing is added to what it was.
         let is_even = self.beta == 0.0 && result.pitch % 8 == 0 && n % 8 == 0;
         let (memory, lines) = match c {
-            KernelArg::Buffer(buffer) if self.is_element(buffer.element()) => {
-                match buffer.cast::<U32x4>().ok().filter(|_| is_even) {
-                    Some(lines) => (KernelArg::Buffer(lines), true),
-                    None => (KernelArg::Buffer(buffer.cast::<u32>()?), false),
-                }
+            KernelArg::Buffer(buffer) if !self.element.is(buffer.element()) => {
+                return Err(Error::Stored {
+                    kernel: function.name(),
+                    operand: result.name,
+                    found: buffer.element().to_string(),
+                    element: self.element,
+                });
             }
+            KernelArg::Buffer(buffer) => match buffer.cast::<U32x4>().ok().filter(|_| is_even) {
+                Some(lines) => (KernelArg::Buffer(lines), true),
+                None => (KernelArg::Buffer(buffer.cast::<u32>()?), false),
+            },
             other => (other.clone(), false),
         };
         function = self.staged_instance(tile, lines).function();

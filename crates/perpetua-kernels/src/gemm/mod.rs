@@ -6,8 +6,7 @@ mod staged;
 mod tensor_core;
 mod tiled;
 
-use half::{bf16, f16};
-use perpetua_device::{ArgType, BackendKind, KernelArg, LaunchConfig, Stream};
+use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::back::Sm;
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
@@ -222,21 +221,12 @@ impl GemmKernel {
         })
     }
 
-    /// Whether this is the type of what the matrices hold.
-    fn is_element(&self, ty: &ArgType) -> bool {
-        match self.element {
-            Element::F16 => ty.is::<f16>(),
-            Element::Bf16 => ty.is::<bf16>(),
-            Element::F32 => ty.is::<f32>(),
-        }
-    }
-
     /// A and B as memory of 16 byte pieces, where their type is right and they lie so that they can be.
     fn pieces<'a>(&self, operands: &[Operand; 3], args: &[KernelArg<'a>]) -> Option<[KernelArg<'a>; 2]> {
         self.factors()?;
         let piece = |at: usize| match (operands.get(at), args.get(at)) {
             (Some(operand), Some(KernelArg::Buffer(buffer)))
-                if self.is_element(buffer.element())
+                if self.element.is(buffer.element())
                     && operand.pitch % 8 == 0
                     && operand.columns % 8 == 0 =>
             {

@@ -139,10 +139,12 @@ impl Rows {
 
     /// The arguments in pieces, where they lie so that they can be.
     fn in_pieces<'a>(&self, args: &[KernelArg<'a>]) -> Option<Vec<KernelArg<'a>>> {
-        let piece = |arg: &KernelArg<'a>| match (arg, self.element) {
-            (KernelArg::Buffer(b), Element::F32) if b.element().is::<f32>() => b.cast::<F32s>().ok(),
-            (KernelArg::Buffer(b), Element::F16) if b.element().is::<f16>() => b.cast::<F16s>().ok(),
-            (KernelArg::Buffer(b), Element::Bf16) if b.element().is::<bf16>() => b.cast::<Bf16s>().ok(),
+        let piece = |arg: &KernelArg<'a>| match arg {
+            KernelArg::Buffer(buffer) if self.element.is(buffer.element()) => match self.element {
+                Element::F32 => buffer.cast::<F32s>().ok(),
+                Element::F16 => buffer.cast::<F16s>().ok(),
+                Element::Bf16 => buffer.cast::<Bf16s>().ok(),
+            },
             _ => None,
         };
         args.iter().map(|arg| piece(arg).map(KernelArg::Buffer)).collect()
@@ -163,7 +165,9 @@ impl Rows {
             return Ok(());
         }
         let device = stream.device();
-        plan.meets = device.info().capabilities.contains(&Capability::Subgroups);
+        // A row's lanes are consecutive ones, which wgpu does not promise of a subgroup's.
+        plan.meets = device.backend() != BackendKind::Wgpu
+            && device.info().capabilities.contains(&Capability::Subgroups);
         let pieces = if plan.pieces { self.in_pieces(args) } else { None };
         plan.pieces = pieces.is_some();
         let count = if plan.pieces { self.piece() } else { 1 };

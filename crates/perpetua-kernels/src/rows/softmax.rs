@@ -45,6 +45,13 @@ pub(super) fn softmax<
             for i in 0..TURN {
                 sum += (numbers[i] - most).exp();
             }
+        } else {
+            // So far there is nothing but -inf, which adds nothing, and what is no number, which makes the row none.
+            for i in 0..TURN {
+                if numbers[i] > f32::NEG_INFINITY || numbers[i].is_nan() {
+                    sum += numbers[i];
+                }
+            }
         }
         highest = most;
         at += TURN / N * LANES;

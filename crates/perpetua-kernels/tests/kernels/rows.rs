@@ -7,8 +7,10 @@ use perpetua_kernels::{Kernel, LayerNormKernel, RmsNormKernel, SoftmaxKernel, re
 
 use crate::harness::{Case, Guarded, Stored, compare, in_f64};
 
-const COLUMNS: [usize; 17] = [
-    0, 1, 2, 31, 32, 33, 100, 128, 129, 500, 1000, 1024, 1025, 3000, 4096, 4097, 5003,
+// Some are longer than what the registers of a row's lanes hold.
+const COLUMNS: [usize; 22] = [
+    0, 1, 2, 31, 32, 33, 100, 128, 129, 500, 1000, 1024, 1025, 3000, 4096, 4097, 5003, 8193, 16384, 16385,
+    16392, 20000,
 ];
 const ROWS: [usize; 7] = [0, 1, 2, 7, 8, 9, 20];
 
@@ -28,11 +30,15 @@ impl<T: Stored> Matrix<T> {
         let size = case.one_of(&[1.0, 8.0, 40.0]);
         let offset = case.one_of(&[0.0, 0.0, 10.0]);
         let rounded = |x: f32| T::of(x + offset).number();
-        let values: Vec<f32> = case
+        let mut values: Vec<f32> = case
             .numbers(rows * columns, size)
             .into_iter()
             .map(rounded)
             .collect();
+        if case.chance(8) {
+            // What is no number makes its row none.
+            values.iter_mut().rev().take(1).for_each(|last| *last = f32::NAN);
+        }
         let pitches = [(); 2].map(|()| columns + case.one_of(&[0, 0, 1, 6]));
         let x = case.matrix([rows, columns, pitches[0]], &values)?;
         let y = case.matrix([rows, columns, pitches[1]], &vec![f32::NAN; rows * columns])?;

@@ -48,7 +48,7 @@ const MATRICES: u32 = 80;
 const STAGES: u32 = 90;
 
 /// Renders a kernel for a generation of GPUs, which a number stands for as well: 75 is `sm_75`. What else the code runs on,
-/// [`SmReach`](super::SmReach) says.
+/// [`SmReach`] says.
 ///
 /// The text says the lowest PTX version that its target and instructions need. Parameters are those of
 /// [`CudaAbi::Checked`](super::CudaAbi::Checked); the entry point is called as the kernel, but for PTX's one reserved

@@ -321,6 +321,8 @@ impl<'k> Renderer<'k> {
                 } else {
                     [depth, across]
                 };
+                // Hardware takes signed numbers: what is beyond them is beyond the matrix.
+                let at = at.map(|leaf| self.words("min.u32", leaf, i32::MAX as u32));
                 let at = at.map(|leaf| self.in_register(leaf, Scalar::U32));
                 emit!(
                     self,

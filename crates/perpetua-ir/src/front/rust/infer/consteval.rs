@@ -74,15 +74,15 @@ pub(crate) fn table_op(op: SyntaxOp) -> Option<BinaryOp> {
     })
 }
 
-/// An operator of two operands on a number's bits.
-fn binary(op: BinaryOp, n: Num, a: u128, b: u128) -> std::result::Result<u128, FaultKind> {
+/// An operator of two operands on a number's bits; `None` where it is not computed.
+fn binary(op: BinaryOp, n: Num, a: u128, b: u128) -> Option<std::result::Result<u128, FaultKind>> {
     let Num::Word(s) = n else {
         return wide_binary(op, n.is_signed_int(), a, b);
     };
-    eval_binary(op, s, a as u64, b as u64).map(u128::from)
+    Some(eval_binary(op, s, a as u64, b as u64).map(u128::from))
 }
 
-fn wide_binary(op: BinaryOp, signed: bool, a: u128, b: u128) -> std::result::Result<u128, FaultKind> {
+fn wide_binary(op: BinaryOp, signed: bool, a: u128, b: u128) -> Option<std::result::Result<u128, FaultKind>> {
     let (x, y) = (a as i128, b as i128);
     let less = |a: u128, b: u128| if signed { (a as i128) < b as i128 } else { a < b };
     let divided = match (op, signed) {
@@ -92,14 +92,14 @@ fn wide_binary(op: BinaryOp, signed: bool, a: u128, b: u128) -> std::result::Res
         (BinaryOp::Rem, false) => a.checked_rem(b),
         _ => Some(0),
     };
-    Ok(match op {
+    Some(Ok(match op {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
         BinaryOp::Mul => a.wrapping_mul(b),
         BinaryOp::Div | BinaryOp::Rem => match divided {
             Some(value) => value,
-            None if b == 0 => return Err(FaultKind::DivisionByZero),
-            None => return Err(FaultKind::DivisionOverflow),
+            None if b == 0 => return Some(Err(FaultKind::DivisionByZero)),
+            None => return Some(Err(FaultKind::DivisionOverflow)),
         },
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
@@ -116,8 +116,17 @@ fn wide_binary(op: BinaryOp, signed: bool, a: u128, b: u128) -> std::result::Res
         BinaryOp::Min if less(a, b) => a,
         BinaryOp::Max if less(a, b) => b,
         BinaryOp::Max => a,
-        _ => b,
-    })
+        BinaryOp::Min => b,
+        BinaryOp::SaturatingAdd if signed => x.saturating_add(y) as u128,
+        BinaryOp::SaturatingAdd => a.saturating_add(b),
+        BinaryOp::SaturatingSub if signed => x.saturating_sub(y) as u128,
+        BinaryOp::SaturatingSub => a.saturating_sub(b),
+        BinaryOp::AbsDiff if signed => x.abs_diff(y),
+        BinaryOp::AbsDiff => a.abs_diff(b),
+        BinaryOp::RotateLeft => a.rotate_left(b as u32 % 128),
+        BinaryOp::RotateRight => a.rotate_right(b as u32 % 128),
+        _ => return None,
+    }))
 }
 
 /// An operator of one operand on a number's bits; `None` where it is not computed.
@@ -216,8 +225,9 @@ impl Evaluator<'_> {
     fn binary(&self, op: BinaryOp, a: &Expr, b: &Expr, result: Scalar) -> Result<ConstValue> {
         let ((s, a), (_, b)) = (self.scalar(a)?, (self.scalar(b)?));
         match binary(op, self.num(s), a, b) {
-            Ok(bits) => Ok(self.value(result, bits)),
-            Err(fault) => self.fail(0, format!("the constant has a fault: {}", fault.name())),
+            None => self.fail(0, "this method is not computed in a constant"),
+            Some(Ok(bits)) => Ok(self.value(result, bits)),
+            Some(Err(fault)) => self.fail(0, format!("the constant has a fault: {}", fault.name())),
         }
     }
 
@@ -415,13 +425,18 @@ impl Evaluator<'_> {
                 let ((s, a), (_, n)) = (self.scalar(a)?, self.scalar(n)?);
                 let kind = self.num(s);
                 let mut bits = self.cut(s, 1);
+                let product = |a, b| {
+                    binary(BinaryOp::Mul, kind, a, b)
+                        .and_then(std::result::Result::ok)
+                        .unwrap_or_default()
+                };
                 // By squaring, as the exponent may be large.
                 let (mut base, mut n) = (a, n);
                 while n > 0 {
                     if n & 1 == 1 {
-                        bits = binary(BinaryOp::Mul, kind, bits, base).unwrap_or_default();
+                        bits = product(bits, base);
                     }
-                    base = binary(BinaryOp::Mul, kind, base, base).unwrap_or_default();
+                    base = product(base, base);
                     n >>= 1;
                 }
                 Ok(self.value(s, bits))
