@@ -261,7 +261,7 @@ fn pools_are_a_jobs_own() {
 fn at_its_end_a_server_answers_and_leaves_nothing() {
     let server = Server::start(
         "127.0.0.1:0",
-        "--backend cpu --seconds 60 --processes 2 --instructions 4000000000",
+        "--backend cpu --seconds 60 --processes 2 --instructions 4000000000000",
     );
     let children = server.children();
     let (mut waits, address) = (server.client(), server.address.clone());
