@@ -261,16 +261,18 @@ fn pools_are_a_jobs_own() {
 fn at_its_end_a_server_answers_and_leaves_nothing() {
     let server = Server::start(
         "127.0.0.1:0",
-        "--backend cpu --seconds 60 --processes 2 --instructions 4000000000000",
+        "--backend cpu --seconds 60 --processes 2 --instructions 4000000000",
     );
     let children = server.children();
     let (mut waits, address) = (server.client(), server.address.clone());
     let running = std::thread::spawn(move || {
         let mut client = Client::connect(&address).unwrap();
-        client
-            .run(&job(".buffer x: u32\nagain: bra again", 1, &[0; 4]))
-            .unwrap_err()
-            .to_string()
+        // Each block has the whole budget: they run for longer than anything here takes.
+        let endless = Job {
+            config: LaunchConfig::new(64, 1),
+            ..job(".buffer x: u32\nagain: bra again", 1, &[0; 4])
+        };
+        client.run(&endless).unwrap_err().to_string()
     });
     good(&mut waits, 3).unwrap();
     let began = Instant::now();
