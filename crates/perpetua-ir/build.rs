@@ -1,12 +1,5 @@
-//! Hands the hash of this crate's sources to its code (`CODE_HASH`), and tells it whether there is machine code for the target
-//! (`machine_code`). Must not know anything else.
+//! Hands the hash of this crate's sources to its code (`CODE_HASH`). Must not know anything else.
 
 fn main() -> std::io::Result<()> {
-    println!("cargo::rustc-check-cfg=cfg(machine_code)");
-    let asked = std::env::var_os("CARGO_FEATURE_MACHINE_CODE").is_some();
-    let processor = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    if asked && matches!(processor.as_str(), "x86_64" | "aarch64") {
-        println!("cargo::rustc-cfg=machine_code");
-    }
     perpetua_code_hash::export()
 }

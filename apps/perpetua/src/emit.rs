@@ -291,7 +291,7 @@ fn print(
 /// A kernel as assembly; for AVX-512 where this machine has no vectors that code can be made for.
 #[cfg(target_arch = "x86_64")]
 fn assembly(file: &File<'_>, kernel: &Verified) -> Result<String, Failure> {
-    use perpetua_ir::interp::{MachineCode, Width};
+    use perpetua_cpu::interp::{MachineCode, Width};
 
     let width = Width::detect().last().copied().unwrap_or(Width::Sixteen);
     let code = MachineCode::generate(kernel, width).map_err(|why| {

@@ -1,8 +1,8 @@
 //! What can go wrong, as data; text lives only in `Display`. Must not know any backend's types.
 
+use perpetua_cpu::interp::Race;
 use perpetua_ir::back::RenderError;
 use perpetua_ir::fault::Fault;
-use perpetua_ir::interp::Race;
 
 use crate::info::BackendKind;
 

@@ -39,7 +39,7 @@ fn cpu_without_races() -> Result<()> {
 #[cfg(all(feature = "cpu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod widths {
     use super::*;
-    use perpetua_ir::interp::Width;
+    use perpetua_cpu::interp::Width;
 
     fn report_at(count: usize) -> Result<()> {
         let device = Device::new(BackendKind::Cpu, 0)?;
@@ -64,8 +64,8 @@ mod widths {
 #[cfg(all(feature = "cpu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[test]
 fn what_stays_in_the_interpreter_says_why() -> Result<()> {
+    use perpetua_cpu::interp::{Refusal, Width};
     use perpetua_device::{CompileOptions, KernelSource};
-    use perpetua_ir::interp::{Refusal, Width};
 
     fn verified(text: &str) -> perpetua_ir::verify::Verified {
         let kernel = text

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
 use libtest_mimic::{Arguments, Failed, Trial};
+use perpetua_cpu::testing::Config;
 use perpetua_device::{AdapterType, BackendKind, Device, LaunchConfig, MemoryKind, args, conformance};
 use perpetua_ir::ir::{Access, Axis, Effect, KernelBuilder, Place, PrintFormat, PrintPiece, Scalar, Type};
 use perpetua_ir::ops::BinaryOp;
-use perpetua_ir::testing::Config;
 use perpetua_ir::verify::verify;
 
 /// Kernels among which a planted bug must show.

@@ -2,7 +2,7 @@
 //!
 //! In the order in which a kernel passes through: [`ops`] is the operator table that all the rest reads, [`ir`]
 //! the representation, [`front`] what makes it of other forms, [`math`] the functions that are written once for
-//! all targets, [`verify`] the gate, [`interp`] the interpreter, [`pass`] the transformations, [`back`] the renderers;
+//! all targets, [`verify`] the gate, [`pass`] the transformations, [`back`] the renderers;
 //! [`fault`] is what comes back when a kernel goes wrong; [`nearest`] finds the name that was meant, [`plain`](mod@plain) shows names that somebody else chose.
 
 pub mod ops;
@@ -17,8 +17,6 @@ pub mod math;
 
 pub mod verify;
 
-pub mod interp;
-
 #[cfg(feature = "pass")]
 pub mod pass;
 
@@ -31,9 +29,6 @@ pub mod fault;
 pub mod nearest;
 pub mod plain;
 pub mod print;
-
-#[cfg(feature = "testing")]
-pub mod testing;
 
 /// Hashes of the sources that make a kernel's text: the syntax's and this crate's. Equal hashes render equal kernels to equal
 /// texts, so a cache of what was compiled of them is keyed by it.

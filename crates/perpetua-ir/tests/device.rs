@@ -4,8 +4,8 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used)]
 
+use perpetua_cpu::interp::{Interpreter, LaunchConfig};
 use perpetua_ir::back::{Capabilities, Capability, CudaAbi, RenderError, Target, render};
-use perpetua_ir::interp::{Interpreter, LaunchConfig};
 use perpetua_ir::ir::{
     Access, Base, Checks, DeviceOp, Effect, Factor, Inst, Kernel, KernelBuilder, Op, Place, Scalar, StageOp,
     Stages, Type, TypeError, Value,

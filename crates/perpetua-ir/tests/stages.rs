@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use half::bf16;
-use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
+use perpetua_cpu::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::ir::Kernel;
 use perpetua_ir::verify::verify;
 

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use perpetua_cpu::interp::RaceMode;
+use perpetua_cpu::testing::{Case, Choices, Config, generate, interpret, mismatches, tape};
 use perpetua_ir::front::rust::{kernels_in_file, lower as lower_kernel};
-use perpetua_ir::interp::RaceMode;
 use perpetua_ir::ir::{
     Access, Axis, Base, DeviceOp, Effect, KernelBuilder, MemOrder, Op, ParamKind, Place, Scalar, Scope, Step,
     Sync, Type, TypeError,
 };
 use perpetua_ir::ops::BinaryOp;
-use perpetua_ir::testing::{Case, Choices, Config, generate, interpret, mismatches, tape};
 use perpetua_ir::verify::verify as verify_kernel;
 use perpetua_isa::lower::{Options, lower};
 use perpetua_isa::verify::verify;

@@ -8,9 +8,9 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 use common::{bind, executors, upload};
+use perpetua_cpu::testing::edge_values;
 use perpetua_device::BackendKind;
 use perpetua_ir::ir::Scalar;
-use perpetua_ir::testing::edge_values;
 use perpetua_isa::{Arguments, Executor, LaunchConfig, library};
 
 // All rows of edge values, as columns.

@@ -141,10 +141,10 @@ impl Stage {
             }
             Stage::Tsan => return sanitized(shell),
             Stage::Aarch64 => {
-                let features = ["--no-default-features", "--features", "machine-code,testing"];
+                let features = ["--features", "machine-code,testing"];
                 return counted(
                     toolchain::cargo_test_emulated(shell)?
-                        .args(["--package", "perpetua-ir", "--test", "machine_code"])
+                        .args(["--package", "perpetua-cpu", "--test", "machine_code"])
                         .args(features)
                         // Of each kind and size of kernel: 300 in all, for an emulator takes its time.
                         .env("PERPETUA_SEEDS", "25"),
@@ -205,6 +205,9 @@ fn minimal(shell: &Shell) -> Result<()> {
     };
     for renderer in ["", "ptx", "cuda-c", "wgsl", "msl"] {
         check("perpetua-ir", renderer).with_context(|| format!("perpetua-ir with `{renderer}`"))?;
+    }
+    for code in ["", "machine-code", "assembly"] {
+        check("perpetua-cpu", code).with_context(|| format!("perpetua-cpu with `{code}`"))?;
     }
     for backend in ["", "cuda", "wgpu"] {
         check("perpetua", backend).with_context(|| format!("perpetua with `{backend}`"))?;

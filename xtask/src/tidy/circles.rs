@@ -56,7 +56,7 @@ const OPEN: [(&str, &str); 19] = [
         "handlers are collected like kernels",
     ),
     (
-        "crates/perpetua-ir/src/interp",
+        "crates/perpetua-cpu/src/interp",
         "the detector is made for a launch, which holds it",
     ),
     (

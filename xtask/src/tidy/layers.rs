@@ -4,22 +4,23 @@ use super::Problem;
 use cargo_metadata::{DependencyKind, Metadata};
 
 /// Crates and their layers. Equal layers do not know each other.
-const LAYERS: [(&str, u32); 15] = [
+const LAYERS: [(&str, u32); 16] = [
     ("perpetua-code-hash", 0),
     ("perpetua-syntax", 1),
     ("perpetua-ir", 2),
     ("perpetua-macros", 2),
-    ("perpetua-device", 3),
-    ("perpetua-language", 4),
-    ("perpetua-kernels", 5),
-    ("perpetua-isa", 6),
-    ("perpetua-tensor", 6),
-    ("perpetua-actors", 6),
-    ("perpetua-wave", 6),
-    ("perpetua", 7),
-    ("perpetua-test-library", 8),
-    ("perpetua-cli", 8),
-    ("wavesim", 8),
+    ("perpetua-cpu", 3),
+    ("perpetua-device", 4),
+    ("perpetua-language", 5),
+    ("perpetua-kernels", 6),
+    ("perpetua-isa", 7),
+    ("perpetua-tensor", 7),
+    ("perpetua-actors", 7),
+    ("perpetua-wave", 7),
+    ("perpetua", 8),
+    ("perpetua-test-library", 9),
+    ("perpetua-cli", 9),
+    ("wavesim", 9),
 ];
 
 /// Development tools: other crates use them for tests and in nothing that ships.

@@ -15,26 +15,21 @@ struct Rule {
 const IR: &str = "crates/perpetua-ir/src/";
 const DEVICE: &str = "crates/perpetua-device/src/";
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 8] = [
     Rule {
         sources: IR,
         from: &["front"],
-        not: &["back", "interp"],
+        not: &["back"],
     },
     Rule {
         sources: IR,
         from: &["back"],
-        not: &["front", "interp"],
-    },
-    Rule {
-        sources: IR,
-        from: &["interp"],
-        not: &["front", "back"],
+        not: &["front"],
     },
     Rule {
         sources: IR,
         from: &["ops"],
-        not: &["front", "back", "verify", "interp", "pass"],
+        not: &["front", "back", "verify", "pass"],
     },
     Rule {
         sources: DEVICE,

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use perpetua_ir::interp::{MachineCode, Note, Noted, Width};
+use perpetua_cpu::interp::{MachineCode, Note, Noted, Width};
 use perpetua_ir::pass::checks::{Check, Checked, make_explicit};
 use perpetua_ir::verify::{Verified, partings};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use perpetua_ir::interp::{Apart, Done, Note, Noted};
+use perpetua_cpu::interp::{Apart, Done, Note, Noted};
 use perpetua_ir::pass::checks::{Check, Checked, Proof};
 use perpetua_ir::verify::Divergence;
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use perpetua_cpu::interp::{Race, RacingAccess};
 use perpetua_ir::fault::Fault;
 use perpetua_ir::front::rust::{LowerError, SourceError};
-use perpetua_ir::interp::{Race, RacingAccess};
 use perpetua_ir::ir::FaultKind;
 
 use crate::Failure;

@@ -200,8 +200,8 @@ mod tests {
         packet.header.destination = 1;
         assert_eq!(grid.push(0, [&packet.to_words()]), 1);
         while grid.drain(0, 1, |_| {}) == 0 {}
-        // Counted behind the answer.
-        while grid.handled(1).unwrap() == u64::from(u32::MAX) {}
+        // Counted behind the answer, and the upper word behind the lower one.
+        while grid.handled(1).unwrap() != 1 << 32 {}
         let counts = grid.counts(0..2).unwrap();
         assert_eq!((counts[1].handled, counts[1].sent), (1 << 32, 1 << 32));
         assert_eq!(counts[0], ActorCounts::default());

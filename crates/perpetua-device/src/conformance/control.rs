@@ -1,11 +1,11 @@
 //! Cells of control flow: kernels that take it to its limits, and kernels that fault in hard places. Each is compared with
 //! the interpreter; a fault must come from the kernel, line and lane that the interpreter gives, with its operands.
 
+use perpetua_cpu::interp::{InterpError, RaceMode};
+use perpetua_cpu::testing::{Case, Random, interpret, random_bytes};
 use perpetua_ir::fault::Fault;
 use perpetua_ir::front::rust::{Instantiation, kernels_in_file, lower};
-use perpetua_ir::interp::{InterpError, RaceMode};
 use perpetua_ir::ir::{FaultKind, Kernel, ParamKind, Scalar, Type};
-use perpetua_ir::testing::{Case, Random, interpret, random_bytes};
 use perpetua_ir::verify::verify;
 
 use super::generated::{SUBGROUP, compare, run};

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use perpetua_ir::back::Capability;
-use perpetua_ir::fault::Fault;
-use perpetua_ir::interp::{InterpError, RaceMode};
-use perpetua_ir::ir::ParamKind;
-use perpetua_ir::testing::{
+use perpetua_cpu::interp::{InterpError, RaceMode};
+use perpetua_cpu::testing::{
     Case, Choices, Config, generate, histogram, interpret, minimise_kernel, minimise_tape, mismatches, tape,
 };
+use perpetua_ir::back::Capability;
+use perpetua_ir::fault::Fault;
+use perpetua_ir::ir::ParamKind;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::{Cell, Failure, Need, Remark};

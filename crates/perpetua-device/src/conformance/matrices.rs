@@ -2,8 +2,8 @@
 //! here from whole matrices; the interpreter is a device like any other.
 
 use half::{bf16, f16};
+use perpetua_cpu::testing::Random;
 use perpetua_ir::back::Capability;
-use perpetua_ir::testing::Random;
 use perpetua_ir::verify::verify;
 
 use super::control::kernel;

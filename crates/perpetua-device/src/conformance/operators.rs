@@ -2,11 +2,11 @@
 //! bitcast. A kernel maps columns of operands, edges of the type and random bits, and what it leaves is compared with
 //! `perpetua_ir::ops::eval`. Operands that fault are left out. Knows nothing of how operators are rendered.
 
+use perpetua_cpu::testing::{Random, edge_values, random_bytes};
 use perpetua_ir::back::Capability;
 use perpetua_ir::ir::{Access, Axis, Builtin, KernelBuilder, Op, Place, Scalar, Type, TypeError, Value};
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary, result_scalar};
 use perpetua_ir::ops::{BinaryOp, Domain, Exactness, Spelling, TernaryOp, UnaryOp};
-use perpetua_ir::testing::{Random, edge_values, random_bytes};
 
 use super::judge::Judge;
 use super::kernels::{compile, guarded};

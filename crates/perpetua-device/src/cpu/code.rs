@@ -4,15 +4,15 @@
 //! With `PERPETUA_PERF_MAP` set in the environment, each kernel's code is named in `/tmp/perf-PID.map`, where `perf report` looks for
 //! code that no file holds.
 
-use perpetua_ir::interp::Interpreter;
+use perpetua_cpu::interp::Interpreter;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use perpetua_ir::interp::Width;
+use perpetua_cpu::interp::Width;
 use perpetua_ir::verify::Verified;
 
 /// Gives the interpreter machine code of its kernel, at the best of the processor's first `widths`; or tells why it has none.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified, widths: usize) -> Result<(), String> {
-    use perpetua_ir::interp::{MachineCode, Refusal};
+    use perpetua_cpu::interp::{MachineCode, Refusal};
 
     if cfg!(perpetua_tsan) {
         return Err("ThreadSanitizer does not see machine code".into());

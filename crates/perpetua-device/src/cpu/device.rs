@@ -208,7 +208,7 @@ impl CpuContext {
         self.shared.cache.store(bytes, Ordering::Relaxed);
     }
 
-    /// Takes the processor to have only the first `count` of the widths of vectors that it has (`perpetua_ir::interp::Width::detect`),
+    /// Takes the processor to have only the first `count` of the widths of vectors that it has (`perpetua_cpu::interp::Width::detect`),
     /// for kernels compiled from now on: with 0 those without a native body run in the interpreter. What they compute stays the same.
     pub fn assume_widths(&self, count: usize) {
         self.shared.widths.store(count, Ordering::Relaxed);

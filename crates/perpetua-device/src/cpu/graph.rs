@@ -154,7 +154,7 @@ kernel move(x: buffer<u32, read>, y: buffer<u32, read_write>, height: u32) {
         let captured = graph.inner().as_any().downcast_ref::<CpuGraph>();
         let blocked = |work: &Work| matches!(work, Work::Batch(batch) if batch.is_wavefront());
         let all = captured.is_some_and(|graph| graph.work().iter().all(blocked));
-        let has_code = !perpetua_ir::interp::Width::detect().is_empty();
+        let has_code = !perpetua_cpu::interp::Width::detect().is_empty();
         assert_eq!(all, has_code && threads::count() > 1);
         Ok(())
     }

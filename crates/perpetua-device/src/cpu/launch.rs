@@ -9,11 +9,11 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use perpetua_cpu::footprint::Footprint as Reaches;
+use perpetua_cpu::interp::{self, InterpError, Interpreter};
 use perpetua_ir::back::Capability;
-use perpetua_ir::interp::{self, InterpError, Interpreter};
 use perpetua_ir::ir::{Access, Param, ParamKind};
 use perpetua_ir::pass::checks::make_explicit;
-use perpetua_ir::pass::footprint::Footprint as Reaches;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::claims::Span;

@@ -8,6 +8,9 @@ mod c_like;
 mod cuda_c;
 #[cfg(feature = "msl")]
 mod msl;
+#[cfg(all(feature = "cuda-c", feature = "msl", feature = "wgsl"))]
+#[doc(hidden)]
+pub mod prepared;
 #[cfg(feature = "ptx")]
 pub mod ptx;
 mod target;

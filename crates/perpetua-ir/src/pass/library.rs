@@ -109,6 +109,3 @@ fn rewrite_block(block: &mut Block, body: &mut Body, used: &[LibraryOp]) {
     }
     block.0 = out;
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,5 @@
 //! Passes: from kernel to kernel. Each keeps the meaning and makes one thing explicit that a renderer would
-//! otherwise have to know. And [`footprint`], which finds out what a kernel accesses.
+//! otherwise have to know.
 
 #[cfg(feature = "wgsl")]
 mod apart;
@@ -7,7 +7,6 @@ mod bind;
 pub mod checks;
 mod cut;
 mod expand;
-pub mod footprint;
 mod inline;
 mod levels;
 mod library;
@@ -28,4 +27,4 @@ pub use library::*;
 pub use open_loops::has_open_loop;
 pub use turns::{OUT_OF_TURNS, limit_turns};
 pub use unroll::unroll_indexed;
-pub use wide::{Wide, widen};
+pub use wide::{Wide, widen, widen_by};

@@ -94,7 +94,7 @@ impl Facts {
 
     /// Whether what lanes have written to the block's memory decides which barriers they come to, and how often. Where a lane has
     /// faulted, and so writes nothing more, all lanes of its block must end.
-    pub(crate) fn relies_on_shared(&self) -> bool {
+    pub fn relies_on_shared(&self) -> bool {
         self.uniformity.as_ref().is_some_and(Uniformity::relies_on_shared)
     }
 

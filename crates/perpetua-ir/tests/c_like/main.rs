@@ -5,12 +5,10 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[cfg(feature = "testing")]
 mod names;
-#[cfg(feature = "testing")]
 mod numbers;
 mod operators;
-#[cfg(feature = "testing")]
+mod prepared;
 mod random;
 
 use std::fs;

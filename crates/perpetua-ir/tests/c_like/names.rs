@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random::make;
 use crate::{kernels, metal, naga_and_tint, nvrtc, verified, wgsl_targets};
+use perpetua_cpu::testing::Config;
 use perpetua_ir::back::{CudaAbi, Source, Target, render};
 use perpetua_ir::ir::*;
 use perpetua_ir::ops::BinaryOp;
-use perpetua_ir::testing::Config;
 use perpetua_vendor_tools::ptxas;
 
 /// WGSL's keywords, reserved words, predeclared types, functions and enumerants.

@@ -1,6 +1,7 @@
 //! MSL's numbers: every operator and cast on edge values, run and compared with the operator table's own evaluation.
 
 use crate::{metal, verified};
+use perpetua_cpu::testing::edge_values;
 use perpetua_ir::back::{ArgsLayout, Target, render};
 use perpetua_ir::ir::*;
 use perpetua_ir::math;
@@ -8,7 +9,6 @@ use perpetua_ir::ops::eval::{
     division_fault, eval_binary, eval_cast, eval_ternary, eval_unary, result_scalar,
 };
 use perpetua_ir::ops::{BinaryOp, Domain, Second, Spelling, TernaryOp, UnaryOp};
-use perpetua_ir::testing::edge_values;
 
 /// Lanes of a block.
 const BLOCK: u32 = 64;

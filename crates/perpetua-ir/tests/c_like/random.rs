@@ -1,10 +1,10 @@
 //! Generated kernels through every C-like target.
 
 use crate::{metal, naga_and_tint, nvrtc, verified, wgsl_targets};
+use perpetua_cpu::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
+use perpetua_cpu::testing::{Case, Choices, Config, generate, minimise_kernel, mismatches, tape};
 use perpetua_ir::back::{ArgsLayout, CudaAbi, Target, render};
-use perpetua_ir::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::ir::ParamKind;
-use perpetua_ir::testing::{Case, Choices, Config, generate, minimise_kernel, mismatches, tape};
 use perpetua_vendor_tools::MslProgram;
 use perpetua_vendor_tools::msl::{LaneOrder, MslLaunch};
 

@@ -1,10 +1,10 @@
 //! The contract with the macros, by what a macro would expand: encoded trees, names resolved by Rust code.
 
+use perpetua_cpu::interp::{Arg, BufferRef};
 use perpetua_ir::front::rust::{
     ConstValue, DeviceImpl, FieldDesc, FunctionDef, GpuConst, GpuType, GpuValue, Instantiation, Resolver,
     TypeDesc, lower,
 };
-use perpetua_ir::interp::{Arg, BufferRef};
 use perpetua_ir::verify::verify;
 use perpetua_syntax::{FunctionKind, Scalar, encode, parse};
 

@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 
 use half::{bf16, f16};
+use perpetua_cpu::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
 use perpetua_ir::front::rust::{ConstValue, GenericValue, GpuConst, GpuType, Instantiation};
-use perpetua_ir::interp::{Arg, BufferRef, Interpreter, LaunchConfig};
 
 use crate::run::{kernel, launch, lowered};
 
@@ -146,7 +146,8 @@ fn lines_are_printed() {
     let mut x = [1.5f32, -2.0];
     let args = [Arg::Buffer(BufferRef::from_slice(&mut x))];
     let lines = Mutex::new(Vec::new());
-    let sink = |p: &perpetua_ir::interp::Printed<'_>| lines.lock().unwrap().push((p.text.to_owned(), p.line));
+    let sink =
+        |p: &perpetua_cpu::interp::Printed<'_>| lines.lock().unwrap().push((p.text.to_owned(), p.line));
     let mut config = LaunchConfig::new([1, 1, 1], [2, 1, 1], &args);
     config.print = Some(&sink);
     Interpreter::new(&k).unwrap().launch(&config).unwrap();

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use bytemuck::Pod;
+use perpetua_cpu::interp::{Arg, BufferRef};
 use perpetua_ir::front::rust::Instantiation;
-use perpetua_ir::interp::{Arg, BufferRef};
 
 use crate::run::{kernel, launch};
 use crate::{lanes, programs};

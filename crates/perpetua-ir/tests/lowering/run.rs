@@ -1,7 +1,7 @@
 //! From source text to a run in the interpreter.
 
+use perpetua_cpu::interp::{Arg, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::front::rust::{Instantiation, kernels_in_file, lower};
-use perpetua_ir::interp::{Arg, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::ir::Kernel;
 use perpetua_ir::verify::{Verified, verify};
 

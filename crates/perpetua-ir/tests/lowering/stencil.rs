@@ -1,7 +1,7 @@
 //! Stencils: every edge rule, with and without a tile, against neighbours computed here.
 
+use perpetua_cpu::interp::{Arg, BufferRef};
 use perpetua_ir::front::rust::{Edge, Instantiation, StencilConfig};
-use perpetua_ir::interp::{Arg, BufferRef};
 use perpetua_ir::ir::Type;
 
 use crate::run::{kernel, launch, lowered};

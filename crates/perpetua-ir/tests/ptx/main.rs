@@ -8,7 +8,6 @@ mod control;
 mod matrices;
 mod memory;
 mod operators;
-#[cfg(feature = "testing")]
 mod random;
 mod sharing;
 mod stages;

@@ -1,8 +1,8 @@
 //! Random kernels: what the check pass makes of them is well-formed, and the assembler takes what is written.
 
 use crate::{GENERATIONS, assemble_for};
+use perpetua_cpu::testing::{Choices, Config, generate, tape};
 use perpetua_ir::pass::checks::make_explicit;
-use perpetua_ir::testing::{Choices, Config, generate, tape};
 use perpetua_ir::verify::verify;
 
 /// How many kernels; `PERPETUA_CASES` says otherwise.

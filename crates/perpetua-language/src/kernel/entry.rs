@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, RwLock};
 
+use perpetua_cpu::footprint::Footprint;
 use perpetua_device::native::{NativeArg, NativeKernel, NativeLaunch};
 use perpetua_device::{Error, KernelId, KernelSpec};
 use perpetua_ir::front::rust::{Followed, FunctionDef, Instantiation, StencilConfig, lower, lower_followed};
 use perpetua_ir::ir::{Base, Checks, Effect, Inst, Kernel, Op};
-use perpetua_ir::pass::footprint::Footprint;
 use perpetua_ir::verify::{Verified, verify};
 
 use super::identity::identity;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use perpetua_ir::interp::{self, Interpreter};
-use perpetua_ir::pass::footprint::{BlockRows, Footprint as Reaches, Reach};
+use perpetua_cpu::footprint::{BlockRows, Footprint as Reaches, Reach};
+use perpetua_cpu::interp::{self, Interpreter};
 
 use super::super::ready::{KEPT, Ready};
 use super::{Arg, Launch, start};

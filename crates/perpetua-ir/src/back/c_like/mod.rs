@@ -21,9 +21,6 @@ mod names;
 mod repeat;
 mod report;
 mod statement;
-#[cfg(test)]
-#[cfg(all(feature = "cuda-c", feature = "msl", feature = "wgsl"))]
-mod tests;
 mod uses;
 mod writer;
 

@@ -3,7 +3,8 @@
 
 use half::{bf16, f16};
 
-use super::lanes::{Lanes, Line, Map, One, WordLines};
+use super::is_half;
+use super::map::{Map, One};
 use crate::ir::Scalar;
 
 macro_rules! from_int {
@@ -104,13 +105,9 @@ fn direct(from: Scalar, to: Scalar, x: impl Map) {
     }
 }
 
-fn is_half(s: Scalar) -> bool {
-    matches!(s, Scalar::F16 | Scalar::BF16)
-}
-
 /// One step of a cast; `to` or `from` is f32 where the other is f16 or bf16.
 #[inline(always)]
-fn step(from: Scalar, to: Scalar, x: impl Map) {
+pub fn cast_of(from: Scalar, to: Scalar, x: impl Map) {
     match (is_half(from), is_half(to)) {
         (true, _) => half_to_f32(from, x),
         (_, true) => f32_to_half(to, x),
@@ -119,7 +116,7 @@ fn step(from: Scalar, to: Scalar, x: impl Map) {
 }
 
 /// Whether a cast takes two steps, by way of f32.
-fn takes_two(from: Scalar, to: Scalar) -> bool {
+pub fn takes_two(from: Scalar, to: Scalar) -> bool {
     (is_half(from) && to != Scalar::F32) || (is_half(to) && from != Scalar::F32)
 }
 
@@ -127,7 +124,7 @@ fn takes_two(from: Scalar, to: Scalar) -> bool {
 pub(super) fn one(from: Scalar, to: Scalar, bits: u64) -> u64 {
     let once = |from, to, bits| {
         let mut out = 0;
-        step(
+        cast_of(
             from,
             to,
             One {
@@ -146,59 +143,9 @@ pub(super) fn one(from: Scalar, to: Scalar, bits: u64) -> u64 {
     }
 }
 
+/// Copies scalars of `size` bytes.
 #[inline(always)]
-pub(super) fn cast(from: Scalar, to: Scalar, mask: &[u64], a: &[Line], out: &mut [Line]) {
-    if is_half(from) && from == to {
-        Lanes {
-            mask,
-            operands: [a],
-            out,
-        }
-        .map1::<u16, u16>(|x| x)
-    } else if takes_two(from, to) {
-        let (wide_in, wide_out) = (from.size() as usize, to.size() as usize);
-        let words = mask.iter().zip(out.chunks_exact_mut(wide_out));
-        for (w, (m, out)) in words.enumerate() {
-            let at = if a.len() == wide_in { 0 } else { w * wide_in };
-            let a = a.get(at..at + wide_in).unwrap_or_default();
-            let mask = std::slice::from_ref(m);
-            let mut single: WordLines = [Line::ZERO; 8];
-            let single = &mut single[..4];
-            step(
-                from,
-                Scalar::F32,
-                Lanes {
-                    mask,
-                    operands: [a],
-                    out: single,
-                },
-            );
-            step(
-                Scalar::F32,
-                to,
-                Lanes {
-                    mask,
-                    operands: [single],
-                    out,
-                },
-            );
-        }
-    } else {
-        step(
-            from,
-            to,
-            Lanes {
-                mask,
-                operands: [a],
-                out,
-            },
-        );
-    }
-}
-
-/// Copies scalars of `size` bytes: all lanes of the words that the mask touches.
-#[inline(always)]
-pub(super) fn copy(size: u32, x: impl Map) {
+pub fn copy_of(size: u32, x: impl Map) {
     match size {
         1 => x.map1::<u8, u8>(|x| x),
         2 => x.map1::<u16, u16>(|x| x),

@@ -1,8 +1,8 @@
 //! What operators mean on f32 and f64: IEEE 754 without contraction. f16 and bf16 are computed as f32 by the
 //! caller and rounded after each operator.
 
-use super::lanes::Map;
 use super::library;
+use super::map::Map;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// The smaller; the other one if one is NaN; of two zeros the second.

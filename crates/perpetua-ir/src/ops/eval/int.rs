@@ -2,7 +2,7 @@
 //!
 //! Where signedness makes no difference, signed types take the unsigned code.
 
-use super::lanes::{Line, Map, WORD, Words};
+use super::map::Map;
 use crate::ir::Scalar;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
@@ -123,28 +123,4 @@ pub(super) fn ternary(op: TernaryOp, s: Scalar, x: impl Map) {
     if op == TernaryOp::Clamp {
         by_type!(s, clamp_of, x)
     }
-}
-
-macro_rules! suspect_of {
-    ($t:ty, $u:ty, $wide:ty, $m:ident, $a:ident, $b:ident) => {{
-        let mut any = false;
-        let (a, b) = (Words::<$t>::of($a), Words::<$t>::of($b));
-        for (w, m) in $m.iter().enumerate() {
-            if let (true, Some(a), Some(b)) = (*m != 0, a.get(w), b.get(w)) {
-                let mut bad = false;
-                for i in 0..WORD {
-                    bad |= b[i] == 0 || (<$t>::MIN != 0 && b[i] == !0 && a[i] == <$t>::MIN);
-                }
-                any |= bad;
-            }
-        }
-        any
-    }};
-}
-
-/// Whether any lane of a word that the mask touches divides by zero or overflows; lanes outside the mask count too,
-/// so a true answer needs a closer look.
-#[inline(always)]
-pub(super) fn division_suspect(s: Scalar, m: &[u64], a: &[Line], b: &[Line]) -> bool {
-    by_type!(s, suspect_of, m, a, b)
 }

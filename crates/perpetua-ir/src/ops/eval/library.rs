@@ -1,7 +1,7 @@
 //! The one door to the math library: operators whose spelling is [`Spelling::Library`](crate::ops::Spelling). A loop
 //! for each operator, with the operator's code inside it: by functions, for closures cannot be told to be inlined.
 
-use super::lanes::Map;
+use super::map::Map;
 use crate::math;
 use crate::ops::{BinaryOp, UnaryOp};
 

@@ -1,23 +1,21 @@
 //! What the rows of the operator table mean: on one scalar's bits ([`eval_unary`] and its kin) and, by the same
-//! code, on many lanes side by side. Knows nothing of kernels, memory or control flow.
+//! code, on whatever is a [`Map`], such as an interpreter's lanes side by side. Knows nothing of kernels, memory or control flow.
 //!
 //! f16 and bf16 are computed as f32 and rounded after each operator. Operators of the math library go through
 //! `library`.
 
-mod assign;
 mod cast;
 mod float;
 mod int;
-mod lanes;
 mod library;
-mod wide;
+mod map;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use lanes::*;
-pub(crate) use wide::{Level, assign, binary, cast, copy, division_suspect, ternary, unary};
-use wide::{binary_of, is_half, ternary_of, unary_of};
+pub use cast::{cast_of, copy_of, takes_two};
+pub use map::Map;
+use map::One;
 
 use super::table::{BinaryOp, Result as OpResult, TernaryOp, UnaryOp};
 use crate::ir::{AtomicOp, FaultKind, ReduceOp, Scalar};
@@ -29,6 +27,45 @@ pub const fn result_scalar(result: OpResult, operand: Scalar) -> Scalar {
         OpResult::Bool => Scalar::Bool,
         OpResult::U32 => Scalar::U32,
         OpResult::Unsigned => operand.to_unsigned(),
+    }
+}
+
+/// Whether a type is computed as f32.
+pub fn is_half(s: Scalar) -> bool {
+    matches!(s, Scalar::F16 | Scalar::BF16)
+}
+
+/// An operator of one operand, but of f16 and bf16.
+#[inline(always)]
+pub fn unary_of(op: UnaryOp, s: Scalar, x: impl Map) {
+    match s {
+        Scalar::F32 => float::unary_f32(op, x),
+        Scalar::F64 => float::unary_f64(op, x),
+        _ if is_half(s) => {}
+        _ => int::unary(op, s, x),
+    }
+}
+
+/// An operator of two operands, likewise.
+#[inline(always)]
+pub fn binary_of(op: BinaryOp, s: Scalar, x: impl Map) {
+    match s {
+        Scalar::F32 => float::binary_f32(op, x),
+        Scalar::F64 => float::binary_f64(op, x),
+        _ if is_half(s) => {}
+        _ => int::binary(op, s, x),
+    }
+}
+
+/// An operator of three operands, likewise; `select` of all types.
+#[inline(always)]
+pub fn ternary_of(op: TernaryOp, s: Scalar, x: impl Map) {
+    match s {
+        _ if op == TernaryOp::Select => cast::select(s.size(), x),
+        Scalar::F32 => float::ternary_f32(op, x),
+        Scalar::F64 => float::ternary_f64(op, x),
+        _ if is_half(s) => {}
+        _ => int::ternary(op, s, x),
     }
 }
 
@@ -71,7 +108,7 @@ pub fn eval_binary(op: BinaryOp, s: Scalar, a: u64, b: u64) -> Result<u64, Fault
 }
 
 /// As [`eval_binary`] for operands that do not fault; of those that do, it gives 0.
-pub(crate) fn combine(op: BinaryOp, s: Scalar, a: u64, b: u64) -> u64 {
+pub fn combine(op: BinaryOp, s: Scalar, a: u64, b: u64) -> u64 {
     let mut out = 0;
     if is_half(s) {
         let [a, b] = [a, b].map(|bits| eval_cast(s, Scalar::F32, bits));

@@ -3,8 +3,8 @@
 
 use std::cell::RefCell;
 
+use perpetua_cpu::footprint::{AXES, Reached, Space};
 use perpetua_device::native::{NativeArg, NativeLaunch};
-use perpetua_ir::pass::footprint::{AXES, Reached, Space};
 
 use super::decide::Recorded;
 use super::launch::Prepared;

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use perpetua_cpu::footprint::{AXES, Space};
 use perpetua_device::native::{Footprint, NativeArg, NativeLaunch, PreparedLaunch, Sharing};
 use perpetua_ir::fault::{Fault, FaultSite};
-use perpetua_ir::pass::footprint::{AXES, Space};
 
 use super::decide::Told;
 use super::mode::{Position, Shape};

@@ -11,7 +11,7 @@
 //!   is told both: conditions that do not change in a loop are decided in front of it (LLVM writes a loop for each way, of
 //!   which those that do nothing cost nothing), and there is no doubt about what memory a store changes.
 //!
-//! The proof is the IR's (`perpetua_ir::pass::footprint`): the function is lowered once more, so that it tells its accesses and
+//! The proof is the IR's (`perpetua_cpu::footprint`): the function is lowered once more, so that it tells its accesses and
 //! conditions as native code meets them (`lower_followed`), and its control flow walked once for a whole box of lanes. Where a
 //! condition holds in a part of the box only, the box is cut there. A box whose indices all lie inside their buffers runs fast. That
 //! no two lanes touch an element that one of them stores to is proven for the launch as a whole, of all boxes together: else all

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use perpetua_cpu::footprint::{
+    Conditions, Footprint as Analysis, Given, Launch, Piece, Reached, Space, Standing,
+};
 use perpetua_device::Overlap;
 use perpetua_device::native::{Footprint, NativeArg, NativeLaunch};
 use perpetua_ir::front::rust::{COMPUTED, INSIDE};
-use perpetua_ir::pass::footprint::{
-    Conditions, Footprint as Analysis, Given, Launch, Piece, Reached, Space, Standing,
-};
 
 use super::decide::{Recorded, opening};
 use super::launch::Slabs;

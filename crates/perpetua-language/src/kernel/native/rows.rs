@@ -1,6 +1,6 @@
 //! Lanes run one after another: boxes as rows along x, a row as a loop, compiled for what processors can.
 
-use perpetua_ir::pass::footprint::Space;
+use perpetua_cpu::footprint::Space;
 
 use super::decide::{Alike, Decide, Last, Recorded, Told, branches};
 use super::mode::{Checked, Fast, Position, Shape, Unwatched};
