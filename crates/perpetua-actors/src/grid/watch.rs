@@ -185,7 +185,8 @@ mod tests {
     use super::*;
     use crate::echo::{Echo, echo};
     use crate::grid::{Commons, GridOptions, Shape};
-    use crate::message::Packet;
+    use crate::kernels::layout::COMMAND_BECOME;
+    use crate::message::{Kind, Packet};
 
     #[test]
     fn counters_go_on_beyond_32_bits() {
@@ -205,5 +206,34 @@ mod tests {
         let counts = grid.counts(0..2).unwrap();
         assert_eq!((counts[1].handled, counts[1].sent), (1 << 32, 1 << 32));
         assert_eq!(counts[0], ActorCounts::default());
+    }
+
+    #[test]
+    fn an_actor_goes_on_only_behind_all_that_a_full_box_sent_back() {
+        let device = Device::new(BackendKind::Cpu, 0).unwrap();
+        let commons = Arc::new(Commons::new(&device, Shape::new(1, 2)).unwrap());
+        let grid = Grid::new(&commons, &echo::handler(), &[0; 8], &GridOptions::new(2, 1)).unwrap();
+        // Held, with one packet on its way to the host.
+        let record = [3, 0, 0, 0, 0, 0, 1];
+        let write = || commons.actors.slice(ACTOR_WORDS..ACTOR_WORDS + 7)?.write(&record);
+        grid.parked(write).unwrap().unwrap();
+        let mut message = Packet::of(&Echo::default());
+        message.header.destination = 1;
+        let become_active = |seen| {
+            let mut command = message;
+            (command.header.kind, command.header.type_id) = (Kind::Command, COMMAND_BECOME);
+            command.payload[..2].copy_from_slice(&[2, seen]);
+            command
+        };
+        // Told so before the host knew of the packet, then again behind it.
+        let sent = [become_active(0), message, become_active(1), message].map(|packet| packet.to_words());
+        assert_eq!(grid.push(0, &sent), 4);
+        let mut out = Vec::new();
+        while out.len() < 2 {
+            grid.drain(0, 2, |words| out.push(words[6] & 255));
+        }
+        let [undelivered, answer] = [Kind::Undelivered, Kind::Reply].map(|kind| kind as u32);
+        assert_eq!(out, [undelivered, answer]);
+        while grid.handled(1).unwrap() != 1 {}
     }
 }

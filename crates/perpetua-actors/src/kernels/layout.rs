@@ -49,7 +49,8 @@ pub const BOX_RESERVED: usize = 34;
 pub const BOX_DONE: usize = 35;
 
 /// Words of an actor's record, in device memory: its state of life, handlers run to their end, what these sent, what their outboxes had no
-/// room for; then the upper halves of the second and the third. The others fill a sector, so that no record lies in two.
+/// room for; then the upper halves of the second and the third; then how many packets have left it because a box was full ([`REASON_FULL`]). The last
+/// one fills a sector, so that no record lies in two.
 pub const ACTOR_WORDS: usize = 8;
 
 /// Buckets of a row of latencies, from sending to the handler's begin in microseconds: values below 8 have one each, above that
@@ -58,7 +59,8 @@ pub const LATENCY_BUCKETS: usize = 96;
 
 /// The command that makes a home leave the device.
 pub const COMMAND_PARK: u32 = 1;
-/// The command that sets the destination's state of life to the payload's first word.
+/// The command that sets the destination's state of life to the payload's first word. It becomes active only if the second word is the number of packets
+/// that have left it because a box was full: else the host has not delivered all of them, and says so again when it has.
 pub const COMMAND_BECOME: u32 = 2;
 /// The command that gives the destination its first state again, wherever it is in its life.
 pub const COMMAND_RESTART: u32 = 3;

@@ -23,6 +23,8 @@ pub(super) struct Cell {
     pub(super) behind: Mutex<Behind>,
     /// Something it has sent finds no room: it handles nothing meanwhile. Written under the lock of `inside`.
     stalled: AtomicBool,
+    /// Packets of its that came out because a box was full; only after that they are looked at.
+    pub(super) overflowed: AtomicU32,
     /// There was room since the unsent packets were looked at.
     pub(super) room: AtomicBool,
     /// Messages that wait, here or on their way.

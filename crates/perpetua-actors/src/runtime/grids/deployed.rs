@@ -76,9 +76,9 @@ impl Deployed {
     }
 
     /// Tells a home something about an actor, behind all that was sent before; says how many packets that were, this one included.
-    pub(super) fn command(&self, actor: ActorId, command: u32, word: u32) -> u64 {
+    pub(super) fn command(&self, actor: ActorId, command: u32, words: [u32; 2]) -> u64 {
         let mut payload = [0; PAYLOAD_WORDS];
-        payload[0] = word;
+        payload[..2].copy_from_slice(&words);
         let header = Header {
             destination: actor.0,
             sender: ActorId::HOST,
@@ -87,7 +87,7 @@ impl Deployed {
             sent: 0,
             kind: Kind::Command,
             priority: 0,
-            words: 1,
+            words: 2,
             deadline: 0,
             deliveries: Default::default(),
         };
@@ -96,7 +96,9 @@ impl Deployed {
 
     /// Tells the device where an actor is in its life, and brings it what has waited for that.
     pub(super) fn tell_life(&self, actor: ActorId, life: ActorState, held: VecDeque<Packet>) {
-        self.command(actor, COMMAND_BECOME, life as u32);
+        // Pairs with `overflow`, which counts a packet before it lets the sender go on behind it.
+        let seen = self.cell(actor).map_or(0, |cell| cell.overflowed.load(Ordering::Acquire));
+        self.command(actor, COMMAND_BECOME, [life as u32, seen]);
         for packet in held {
             self.push(packet.to_words(), true);
         }

@@ -343,7 +343,7 @@ impl Engine for Grids {
         let deployed = self.shared.known(actor)?;
         if state == deployed.group.initial {
             // The device has it: nobody has to stop.
-            let packets = deployed.command(actor, COMMAND_RESTART, 0);
+            let packets = deployed.command(actor, COMMAND_RESTART, [0; 2]);
             self.settle_behind(&deployed, actor, packets);
             return Ok(());
         }

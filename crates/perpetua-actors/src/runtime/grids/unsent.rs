@@ -70,6 +70,8 @@ impl Shared {
     /// Keeps what a box had no room for.
     pub(super) fn overflow(&self, deployed: &Deployed, cell: &Cell, packet: &Packet) {
         let to = ActorId(packet.header.destination);
+        // Before it stalls its sender, which tells the device: pairs with `tell_life`.
+        cell.overflowed.fetch_add(1, Ordering::Release);
         let mut behind = lock(&cell.behind);
         if !behind.boxed.contains_key(&to)
             && let Some(launch) = self.find(to)
