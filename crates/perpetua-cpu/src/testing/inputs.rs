@@ -26,6 +26,8 @@ pub fn edge_values(s: Scalar) -> Vec<u64> {
         ];
         all.extend([top - 1, top, top + 1, mask, mask - 1, mask - 2]);
         all.extend([0x5555_5555_5555_5555 & mask, 0x0123_4567_89ab_cdef & mask]);
+        // Just above the middle of two neighbours in bf16, from which rounding to f32 takes it away.
+        all.push((1u64 << (bits - 2) | 1 << (bits.max(10) - 10) | 1) & mask);
         return all;
     }
     let mantissa: u32 = match s {
@@ -51,6 +53,9 @@ pub fn edge_values(s: Scalar) -> Vec<u64> {
         1u64 << mantissa,                              // smallest normal
         infinity - 1,                                  // largest finite
         infinity,
+        // Just above the middle of two neighbours in f16 and in bf16, from which rounding to f32 takes it away.
+        one + (1u64 << mantissa.saturating_sub(11)) + 1,
+        one + (1u64 << mantissa.saturating_sub(8)) + 1,
     ];
     let nan = infinity | 1 << (mantissa - 1);
     // Where integers of 32 and 64 bits end, for casts: 2^31, 2^32, 2^63, 2^64, and the numbers just below.

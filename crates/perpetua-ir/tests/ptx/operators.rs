@@ -117,6 +117,37 @@ fn casts_assemble_between_all_types() {
     assemble(kernel);
 }
 
+/// They are rounded twice on the way, as the interpreter does and the tables say.
+#[test]
+fn wide_numbers_become_halves_by_way_of_f32() {
+    for (from, to) in [
+        (Scalar::U32, Scalar::BF16),
+        (Scalar::I64, Scalar::BF16),
+        (Scalar::U64, Scalar::BF16),
+        (Scalar::F64, Scalar::BF16),
+        (Scalar::F64, Scalar::F16),
+    ] {
+        let kernel = build("narrow", |k| {
+            let (i, inputs, outputs) = buffers(k)?;
+            let a = input(k, &inputs, i, from)?;
+            let v = k.cast(to, a)?;
+            keep(k, &outputs, i, v)
+        });
+        let (source, _) = assemble(kernel);
+        let [first, second] = [from, to].map(|s| match s {
+            Scalar::I64 => "s64".into(),
+            _ => s.to_string(),
+        });
+        let steps = [format!("cvt.rn.f32.{first}"), format!("cvt.rn.{second}.f32")];
+        let found: Vec<&str> = source
+            .text
+            .split_whitespace()
+            .filter(|word| word.starts_with("cvt.rn."))
+            .collect();
+        assert_eq!(found, steps, "{}", source.text);
+    }
+}
+
 #[test]
 fn contraction_is_allowed_only_when_asked_for() {
     let kernel = |contract| {

@@ -2,7 +2,7 @@
 
 use super::Renderer;
 use super::emit::{Leaf, emit};
-use super::integer::{arithmetic, bits};
+use super::integer::arithmetic;
 use crate::ir::Scalar;
 
 impl Renderer<'_> {
@@ -114,26 +114,12 @@ impl Renderer<'_> {
         let a = self.in_register(a, from);
         let ty = arithmetic(from);
         match to {
+            // What f32 would round is infinite in f16.
             Scalar::F16 => self.through_half(&format!("cvt.rn.f16.{ty}"), a),
-            // Exact in f32, then rounded.
-            Scalar::BF16 if from.size() < 4 => {
+            // By way of f32, as everywhere: wide integers are rounded twice.
+            Scalar::BF16 => {
                 let f = self.integer_to_float(from, Scalar::F32, a);
                 self.rounded(to, f)
-            }
-            Scalar::BF16 => {
-                let mut f = self.out.wide();
-                if from.size() == 4 {
-                    emit!(self, "cvt.rn.f64.{ty} {f}, {a}");
-                } else {
-                    // Towards zero, with the last bit set when something was cut off: rounding again, to fewer
-                    // bits, then gives what rounding once would.
-                    emit!(self, "cvt.rz.f64.{ty} {f}, {a}");
-                    let back = self.out.wide();
-                    emit!(self, "cvt.rzi.{ty}.f64 {back}, {f}");
-                    let cut = self.compare("ne", ty, from, back, a);
-                    f = self.sticky(cut, Scalar::U64, f);
-                }
-                self.float_cast(Scalar::F64, to, f)
             }
             _ => {
                 let d = self.out.register(to);
@@ -141,12 +127,6 @@ impl Renderer<'_> {
                 d
             }
         }
-    }
-
-    /// Sets the last bit where `cut` holds.
-    fn sticky(&mut self, cut: Leaf, s: Scalar, a: Leaf) -> Leaf {
-        let odd = self.three(&format!("or.{}", bits(s)), s, a, Leaf::Imm(1));
-        self.choose(cut, s, odd, a)
     }
 
     fn float_to_integer(&mut self, from: Scalar, to: Scalar, a: Leaf) -> Leaf {
@@ -193,15 +173,9 @@ impl Renderer<'_> {
                 emit!(self, "cvt.rn.f32.f64 {d}, {a}");
                 d
             }
-            (_, Scalar::F16) => self.through_half("cvt.rn.f16.f64", a),
+            // By way of f32, as everywhere: rounded twice.
             _ => {
-                // f64 to bf16 by way of f32 rounded to odd, so that nothing is rounded twice.
-                let f = self.out.word();
-                emit!(self, "cvt.rz.f32.f64 {f}, {a}");
-                let back = self.out.wide();
-                emit!(self, "cvt.f64.f32 {back}, {f}");
-                let cut = self.compare("ne", "f64", Scalar::F64, back, a);
-                let f = self.sticky(cut, Scalar::U32, f);
+                let f = self.float_cast(from, Scalar::F32, a);
                 self.rounded(to, f)
             }
         }
