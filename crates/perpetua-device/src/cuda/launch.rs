@@ -233,6 +233,13 @@ impl Function {
         })
     }
 
+    /// Bytes of the block's memory that matrices in stages take, beside what a launch asks for.
+    fn stage_bytes(&self) -> u32 {
+        self.signature()
+            .and_then(Signature::stages)
+            .map_or(0, Stages::bytes)
+    }
+
     /// Blocks that a multiprocessor has room for at the same time.
     fn occupancy(&self, lanes: i32, shared_bytes: usize) -> Result<u32> {
         let shared = self.module.shared();
@@ -342,6 +349,7 @@ impl KernelFunction for Function {
     }
 
     fn blocks_per_multiprocessor(&self, lanes: u32, shared_bytes: u32) -> Result<Option<u32>> {
+        let shared_bytes = shared_bytes.saturating_add(self.stage_bytes());
         self.occupancy(lanes as i32, shared_bytes as usize).map(Some)
     }
 
@@ -352,8 +360,7 @@ impl KernelFunction for Function {
         args: &[KernelArg<'_>],
     ) -> Result<()> {
         let mut config = launch.config;
-        let stages = self.signature().and_then(Signature::stages);
-        config.shared_bytes += stages.map_or(0, Stages::bytes);
+        config.shared_bytes += self.stage_bytes();
         let LaunchConfig {
             grid,
             block,
@@ -422,6 +429,7 @@ impl KernelFunction for Function {
                 packed.word(ring);
             }
         }
+        let stages = self.signature().and_then(Signature::stages);
         let maps = stages.map(|stages| maps::of(shared, stages, args)).transpose()?;
         for map in maps.iter().flatten() {
             packed.map(map);

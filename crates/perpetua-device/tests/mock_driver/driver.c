@@ -156,6 +156,7 @@ R cuFuncGetName(const char **n, void *f) { *n = "kernel"; return OK; }
 R cuFuncLoad(void *f) { return OK; }
 R cuFuncGetAttribute(int *v, int a, void *f) { *v = a == 0 ? 1024 : 0; return OK; }
 R cuFuncSetAttribute(void *f, int a, int v) { return OK; }
+R cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, void *f, int lanes, size_t bytes) { *n = (228 << 10) / (bytes + 1024); return OK; }
 R cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned sh, void *h, void **params, void **extra) {
     lock();
     Op op = {.kind = KERNEL, .module = f};

@@ -179,3 +179,19 @@ fn faults_outlive_their_kernels_and_graphs() -> Check {
     assert!(loaded()? <= 3, "{} modules are loaded", loaded()?);
     Ok(())
 }
+
+#[test]
+fn room_for_blocks_counts_their_stages() -> Check {
+    if !is_mocked("room_for_blocks_counts_their_stages")? {
+        return Ok(());
+    }
+    let (left, right) = ("along(64, a, n, n, n)", "along(64, a, n, n, n)");
+    let text = format!(
+        "kernel k(a: buffer<f16, read>, n: u64) block_size(256, 1, 1) stages(6, f16, {left}, {right}) {{\n}}\n"
+    );
+    let kernel = device()?.compile_ir(&verify(text.parse()?)?)?;
+    // Six stages of 16 KiB: two blocks of 227 KiB.
+    assert_eq!(kernel.blocks_per_multiprocessor(256, 0)?, Some(2));
+    assert_eq!(kernel.blocks_per_multiprocessor(256, 100 << 10)?, Some(1));
+    Ok(())
+}
