@@ -171,8 +171,8 @@ impl GemmKernel {
         }
     }
 
-    /// As [`GemmKernel::tensor_core`] with tiles of up to 128 x 256 that are multiplied in stages, by the widest products that a GPU has: needs a
-    /// device with `Capability::Stages`. A and B begin at multiples of 16 bytes, and so do their rows; C begins at a multiple of 4 bytes, and so do its rows,
+    /// As [`GemmKernel::tensor_core`] with tiles of up to 128 x 256 a block, or 256 x 256 two blocks, that are multiplied in stages, by the widest
+    /// products that a GPU has: needs a device with `Capability::Stages`. A and B begin at multiples of 16 bytes, and so do their rows; C begins at a multiple of 4 bytes, and so do its rows,
     /// which are an even number of elements long. A launch says so where it is not so.
     ///
     /// ```
@@ -262,14 +262,9 @@ impl GemmKernel {
         ]
     }
 
-    fn config(&self) -> LaunchConfig {
+    /// Blocks of 256 lanes, each for so many rows and columns.
+    fn config(&self, [high, wide]: [usize; 2]) -> LaunchConfig {
         let [m, n, _] = self.size;
-        let (high, wide) = match self.schedule {
-            Schedule::Naive => (16, 16),
-            Schedule::Tiled(tile) => (tile, tile),
-            Schedule::TensorCore(columns) => (tensor_core::ROWS, columns),
-            Schedule::Staged(_) => (staged::Tile::Large.size()[0], staged::Tile::Large.size()[1]),
-        };
         let blocks = |extent: usize, tile: usize| u32::try_from(extent.div_ceil(tile)).unwrap_or(u32::MAX);
         // Rows along x: a grid has more blocks there.
         LaunchConfig::new((blocks(m, high), blocks(n, wide)), (256, 1))
@@ -340,23 +335,22 @@ impl Kernel for GemmKernel {
                 (pitches[at], 1)
             }
         };
-        let mut all = match self.schedule {
+        let in_tiles = args![m, n, k, pitches[0], pitches[1], pitches[2], self.alpha, self.beta];
+        let (mut all, tile) = match self.schedule {
             Schedule::Naive => {
                 let ((a_row, a_column), (b_row, b_column)) = (steps(0), steps(1));
-                args![
+                let all = args![
                     m, n, k, a_row, a_column, b_row, b_column, pitches[2], self.alpha, self.beta
-                ]
-                .to_vec()
+                ];
+                (all.to_vec(), [16, 16])
             }
-            Schedule::Tiled(_) | Schedule::TensorCore(_) | Schedule::Staged(_) => {
-                args![m, n, k, pitches[0], pitches[1], pitches[2], self.alpha, self.beta].to_vec()
+            Schedule::Tiled(tile) => (in_tiles.to_vec(), [tile, tile]),
+            Schedule::TensorCore(_) if self.stages && self.suits_stages(stream, &operands, [a, b, c]) => {
+                return self.launch_staged(stream, &operands, [a, b, c]);
             }
+            Schedule::TensorCore(columns) => (in_tiles.to_vec(), [tensor_core::ROWS, columns]),
+            Schedule::Staged(_) => return self.launch_staged(stream, &operands, [a, b, c]),
         };
-        if matches!(self.schedule, Schedule::Staged(_))
-            || self.stages && self.suits_stages(stream, &operands, [a, b, c])
-        {
-            return self.launch_staged(stream, &operands, [a, b, c]);
-        }
         let mut factors = [a.clone(), b.clone()];
         if matches!(self.schedule, Schedule::TensorCore(_)) {
             let pieces = self.pieces(&operands, args);
@@ -379,6 +373,6 @@ impl Kernel for GemmKernel {
             // CPU runs, fault at none of them. Nothing divides by a number that is not a constant, and no enum is loaded.
             function = unsafe { unchecked(function) };
         }
-        Ok(stream.launch(&function, self.config(), &all)?)
+        Ok(stream.launch(&function, self.config(tile), &all)?)
     }
 }

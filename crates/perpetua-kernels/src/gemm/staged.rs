@@ -384,87 +384,49 @@ fn product<
     }
 }
 
-/// Two teams multiply, and so do those of the block beside this one.
-#[kernel(block_size = 384, interpret)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a kernel's arguments are its buffers and its shapes"
-)]
-fn gemm_staged_pair<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
-    m: usize,
-    n: usize,
-    k: usize,
-    a_rows: usize,
-    a_columns: usize,
-    a_pitch: usize,
-    b_rows: usize,
-    b_columns: usize,
-    b_pitch: usize,
-    c_pitch: usize,
-    alpha: f32,
-    beta: f32,
-    a: &[T],
-    b: &[T],
-    c: &mut [C],
-) {
-    stage_pairs();
-    product::<T, A, B, C, 128, EIGHTHS, 2>(
-        m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
-    );
+/// A kernel of so many lanes a block, whose teams have so many rows, of so many blocks together; with what else it declares.
+macro_rules! staged {
+    ($(#[$doc:meta])* $name:ident, $lanes:tt, $high:tt, $together:tt, { $($declares:tt)* }) => {
+        $(#[$doc])*
+        #[kernel(block_size = $lanes, interpret)]
+        #[allow(
+            clippy::too_many_arguments,
+            reason = "a kernel's arguments are its buffers and its shapes"
+        )]
+        fn $name<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
+            m: usize,
+            n: usize,
+            k: usize,
+            a_rows: usize,
+            a_columns: usize,
+            a_pitch: usize,
+            b_rows: usize,
+            b_columns: usize,
+            b_pitch: usize,
+            c_pitch: usize,
+            alpha: f32,
+            beta: f32,
+            a: &[T],
+            b: &[T],
+            c: &mut [C],
+        ) {
+            $($declares)*
+            product::<T, A, B, C, $high, EIGHTHS, $together>(
+                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
+            );
+        }
+    };
 }
 
-/// Two teams multiply.
-#[kernel(block_size = 384, interpret)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a kernel's arguments are its buffers and its shapes"
-)]
-fn gemm_staged<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
-    m: usize,
-    n: usize,
-    k: usize,
-    a_rows: usize,
-    a_columns: usize,
-    a_pitch: usize,
-    b_rows: usize,
-    b_columns: usize,
-    b_pitch: usize,
-    c_pitch: usize,
-    alpha: f32,
-    beta: f32,
-    a: &[T],
-    b: &[T],
-    c: &mut [C],
-) {
-    product::<T, A, B, C, 128, EIGHTHS, 1>(
-        m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
-    );
+staged! {
+    /// Two teams multiply, and so do those of the block beside this one.
+    gemm_staged_pair, 384, 128, 2, { stage_pairs(); }
 }
-
-/// One team multiplies.
-#[kernel(block_size = 256, interpret)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a kernel's arguments are its buffers and its shapes"
-)]
-fn gemm_staged_low<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
-    m: usize,
-    n: usize,
-    k: usize,
-    a_rows: usize,
-    a_columns: usize,
-    a_pitch: usize,
-    b_rows: usize,
-    b_columns: usize,
-    b_pitch: usize,
-    c_pitch: usize,
-    alpha: f32,
-    beta: f32,
-    a: &[T],
-    b: &[T],
-    c: &mut [C],
-) {
-    product::<T, A, B, C, 64, EIGHTHS, 1>(
-        m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
-    );
+staged! {
+    /// Two teams multiply.
+    gemm_staged, 384, 128, 1, {}
+}
+staged! {
+    /// One team multiplies.
+    gemm_staged_low, 256, 64, 1, {}
 }
