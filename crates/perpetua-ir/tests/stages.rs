@@ -203,6 +203,15 @@ fn what_does_not_fit_is_refused() {
         "%0: [[[f32; 2]; 2]; 16] = zero\n  %1: bool = is_producer\n  if %1 {\n  } else {\n    %2: [[[f32; 2]; 2]; 16] = multiply_stage %0\n  }",
         "adds to the sums of a lane, which are [[[f32; 2]; 2]; 8]",
     );
+    // What a function does is seen, too.
+    let inner = "fn inner() {\n  barrier\n}\nfn outer() {\n  %0: () = call inner()\n}\n";
+    let calls = body(1, 1, ["", "%3: () = call outer()", ""]);
+    refused(
+        format!("{inner}{}", ordinary(&calls)),
+        "`inner` brings lanes together whose teams have parted",
+    );
+    let early = body(1, 1, [""; 3]).replacen("  } else", "    return\n  } else", 1);
+    placed(&early, "must not return while they are on their way");
     let paired = format!("{BLOCK} stages(2, bf16, along(64, a, m, k, k), along(128, b, n, k, k), pairs)");
     let code = "%0: bool = is_producer\n  if %0 {\n  } else {\n    return\n  }";
     refused(text(HEAD, &paired, code), "must not return");

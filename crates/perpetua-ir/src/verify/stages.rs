@@ -80,6 +80,39 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
     })
 }
 
+/// Whether all lanes of a block come to an operation together.
+fn meets(op: DeviceOp) -> bool {
+    matches!(op.row().meeting, Meeting::Block | Meeting::Unproven)
+}
+
+/// The operation at which all lanes of a block meet in a function or in what it calls, and which function that is.
+fn meeting(kernel: &Kernel, f: u32) -> Option<(&str, &'static str)> {
+    let mut seen = vec![false; kernel.functions.len()];
+    let mut open = vec![f];
+    while let Some(f) = open.pop() {
+        let (Some(function), Some(seen)) = (kernel.functions.get(f as usize), seen.get_mut(f as usize))
+        else {
+            continue;
+        };
+        if std::mem::replace(seen, true) {
+            continue;
+        }
+        let mut met = None;
+        function
+            .body
+            .block
+            .walk(&mut |stmt| match (&stmt.inst, stmt.inst.device()) {
+                (_, Some(op)) if meets(op) => met = met.or(Some(op)),
+                (Inst::Let(_, Op::Call(callee, _)), _) => open.push(*callee),
+                _ => {}
+            });
+        if let Some(op) = met {
+            return Some((&function.name, op.row().word()));
+        }
+    }
+    None
+}
+
 /// Where a statement stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
@@ -145,23 +178,31 @@ impl Check<'_, '_> {
                 ),
             };
         }
-        let pairs = self
-            .site
-            .kernel
-            .stages
-            .as_ref()
-            .is_some_and(|stages| stages.pairs);
-        if pairs && role != Role::Gone && self.site.function.is_none() && matches!(stmt.inst, Inst::Return(_))
+        let kernel = self.site.kernel;
+        let pairs = kernel.stages.as_ref().is_some_and(|stages| stages.pairs);
+        if self.site.function.is_none() && matches!(stmt.inst, Inst::Return(_)) {
+            if role == Role::Of(StageOp::Fill) {
+                return says(
+                    "a lane that fills stages must not return while they are on their way: leave the loops instead",
+                );
+            }
+            if pairs && role != Role::Gone {
+                return says(
+                    "a lane whose block is one of a pair must not return where the other one may still need it: leave the loops instead",
+                );
+            }
+        }
+        if let (Inst::Let(_, Op::Call(f, _)), true) = (&stmt.inst, role != Role::All)
+            && let Some((function, barrier)) = meeting(kernel, *f)
         {
-            return says(
-                "a lane whose block is one of a pair must not return where the other one may still need it: leave the loops instead",
-            );
+            return Some(format!(
+                "`{function}` brings lanes together whose teams have parted, by its `{barrier}`: call it before `if is_producer()`"
+            ));
         }
         let op = stmt.inst.device()?;
         let name = op.row().word();
         let DeviceOp::Stage(op) = op else {
-            let meets = matches!(op.row().meeting, Meeting::Block | Meeting::Unproven);
-            return (meets && role != Role::All)
+            return (meets(op) && role != Role::All)
                 .then(|| format!("`{name}` brings lanes together whose teams have parted: move it before `if is_producer()`"));
         };
         let Some(stages) = self

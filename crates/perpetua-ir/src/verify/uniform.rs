@@ -47,10 +47,10 @@ struct Analysis<'a, 'e> {
     values: Vec<Taint>,
     /// Which values are constants.
     constant: Vec<bool>,
-    /// The value that tells teams of lanes apart, and whether the statement at hand is one team's: as far as its own lanes go, they
-    /// come to it together.
+    /// The value that tells teams of lanes apart, and whether others wait for those that come to the statement at hand: in a team's code, where as
+    /// far as the team's own lanes go, they come to it together; and before it where the block is one of a pair.
     parts_teams: Option<Value>,
-    of_team: bool,
+    awaited: bool,
     locals: Vec<Taint>,
     /// By number of a loop: flow with which lanes leave it, which is how they differ in the next turn.
     exits: Vec<Flow>,
@@ -59,8 +59,8 @@ struct Analysis<'a, 'e> {
     /// By number of a statement: whether lanes may come to it apart for a reason that is no parameter, and the buffers that
     /// must not change for them to come together, as in [`Taint`].
     flow: Vec<(bool, u128)>,
-    /// By number of a statement: whether it is one team's.
-    teams: Vec<bool>,
+    /// By number of a statement: whether others wait.
+    awaits: Vec<bool>,
     summary: Summary,
     partings: Vec<(u32, Divergence)>,
     number: u32,
@@ -81,8 +81,8 @@ pub(crate) struct Uniformity {
     differing_locals: Vec<bool>,
     /// By number of the statement in pre-order: whether lanes may come to it apart.
     parted_flow: Vec<bool>,
-    /// By number of the statement: whether only some teams of the block come to it.
-    of_team: Vec<bool>,
+    /// By number of the statement: whether other teams of the block, or a block beside it, wait for those that come to it.
+    awaited: Vec<bool>,
     /// Numbers of the parameters, all of them `&[T]`, that launches must keep constant for the barriers to be met by all
     /// lanes. What depends on other buffers counts as different.
     constant_buffers: Vec<u32>,
@@ -134,7 +134,7 @@ impl Uniformity {
 
     /// Whether others than those that come to this statement may wait for them.
     pub(crate) fn is_awaited(&self, statement: usize) -> bool {
-        !self.flow(statement) || self.of_team.get(statement).copied().unwrap_or(false)
+        !self.flow(statement) || self.awaited.get(statement).copied().unwrap_or(false)
     }
 }
 
@@ -160,8 +160,8 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
         values: Vec::new(),
         constant: Vec::new(),
         parts_teams: None,
-        of_team: false,
-        teams: Vec::new(),
+        awaited: false,
+        awaits: Vec::new(),
         locals: Vec::new(),
         exits: Vec::new(),
         sources: Vec::new(),
@@ -199,7 +199,7 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
             .iter()
             .map(|(why, buffers)| apart(*why, *buffers))
             .collect(),
-        of_team: analysis.teams,
+        awaited: analysis.awaits,
         constant_buffers: constant,
         relies_on_shared: analysis.relied & SHARED_BIT != 0,
         partings: analysis.partings,
@@ -240,12 +240,14 @@ impl<'a> Analysis<'a, '_> {
         self.sources = vec![None; statements];
         self.parts_teams = None;
         self.flow = vec![(false, 0); statements];
-        self.teams = vec![false; statements];
+        self.awaits = vec![false; statements];
         self.summary = Summary::default();
         self.report = false;
         loop {
             self.changed = false;
             self.number = 0;
+            let stages = self.kernel.stages.as_ref();
+            self.awaited = site.function.is_none() && stages.is_some_and(|stages| stages.pairs);
             self.block(&site.body.block, 0, Flow::default());
             if self.report {
                 return std::mem::take(&mut self.summary);
@@ -266,8 +268,8 @@ impl<'a> Analysis<'a, '_> {
                 *apart |= flow.parting.is_some();
                 *buffers |= flow.buffers;
             }
-            if let Some(of_team) = self.teams.get_mut(number as usize) {
-                *of_team = self.of_team;
+            if let Some(awaited) = self.awaits.get_mut(number as usize) {
+                *awaited = self.awaited;
             }
             let left = self.statement(number, stmt, level, flow);
             // Where some lanes have left, the others go on without them.
@@ -305,10 +307,10 @@ impl<'a> Analysis<'a, '_> {
             }
             // What follows asks for no lanes that meet, as `stages` has checked.
             Inst::If(v, then, otherwise) if self.parts_teams == Some(*v) => {
-                self.of_team = true;
+                self.awaited = true;
                 let mut left = self.block(then, level, flow);
                 left.extend(self.block(otherwise, level, flow));
-                self.of_team = false;
+                self.awaited = false;
                 left
             }
             Inst::If(v, then, otherwise) => {

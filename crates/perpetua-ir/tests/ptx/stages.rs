@@ -150,3 +150,48 @@ fn lanes_that_fault_walk_on() {
     let more = fault.find("multiply_stage").unwrap();
     assert!(!fault[..more].contains("return"), "{text}");
 }
+
+/// The same for a block of a pair before its teams part: the other block waits for it.
+#[test]
+fn a_block_of_a_pair_that_faults_walks_on() {
+    for pairs in [false, true] {
+        let kernel = kernel("f16", [64, 128], ["along"; 2], 2, pairs, false)
+            .into_kernel()
+            .to_string();
+        let load = "  %1: u32 = thread_idx.x\n  %2: u32 = block_idx.x\n  %3: f32 = load c[%2]\n";
+        let (head, code) = kernel.split_once("  %1: u32 = thread_idx.x\n").unwrap();
+        // Numbers behind it are greater by two.
+        let code = (2..=11).rev().fold(code.to_owned(), |code, i| {
+            code.replace(&format!("%{i}:"), &format!("%{}:", i + 2))
+                .replace(&format!("%{i} "), &format!("%{} ", i + 2))
+                .replace(&format!("%{i}\n"), &format!("%{}\n", i + 2))
+                .replace(&format!("%{i}."), &format!("%{}.", i + 2))
+        });
+        let text = format!("{head}{load}{code}");
+        let explicit =
+            make_explicit(&verify(text.parse::<Kernel>().unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap());
+        let text = explicit.kernel().to_string();
+        let fault = text.split_once("fault index_out_of_bounds").unwrap().1;
+        let parted = fault.find("is_producer").unwrap();
+        assert_eq!(fault[..parted].contains("return"), !pairs, "{text}");
+    }
+}
+
+/// A block does not end while stages are on their way to it that nobody multiplies.
+#[test]
+fn the_team_that_fills_waits_at_its_end() {
+    let source = ptx::render(
+        &kernel("f16", [64, 64], ["along"; 2], 2, false, false),
+        Sm::of_device(9, 0),
+    )
+    .unwrap();
+    let last = source.text.rfind("cp.async.bulk.tensor").unwrap();
+    let other = last + source.text[last..].find("wgmma").unwrap();
+    // Once for each stage, of the first round and of the one before.
+    assert_eq!(
+        source.text[last..other].matches("mbarrier.try_wait").count(),
+        2,
+        "{}",
+        source.text
+    );
+}

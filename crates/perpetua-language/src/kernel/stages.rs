@@ -4,7 +4,10 @@
 //!
 //! [`stage_factors`] says which matrices, and in what parts. Then the lanes part, once: the block's first team fills stages, each of the others
 //! multiplies 64 rows of each stage, in the same order. A kernel must fill as many stages as each team multiplies: on the CPU the launch says so
-//! when they wait for each other for ever, on a GPU it ends with an error after ten seconds.
+//! when they wait for each other for ever, on a GPU it ends with an error after ten seconds. Stages that are filled and not multiplied, as many as there
+//! are, keep nobody waiting: a block ends when their copies have come.
+//!
+//! No lane of the team that fills returns before the end of its code: copies may be on their way.
 //!
 //! Operands of [`fill_stage`] are those of the team's first lane. All lanes of a team come to these functions, and the kernel fixes its
 //! block size at 128 lanes for the first team and for each 64 rows of sums. Devices other than the CPU and NVIDIA's of compute capability 9.0 refuse the kernel by

@@ -336,6 +336,26 @@ impl<'k> Renderer<'k> {
         self.next_stage(stages, turn);
     }
 
+    /// Waits for all copies, also of stages that nobody multiplies: the block must not end while its memory is still written to.
+    pub(super) fn end_filling(&mut self) {
+        let (Some(stages), Some(turn)) = (self.kernel.stages.as_ref(), self.turn) else {
+            return;
+        };
+        let (skip, again) = (self.out.label(), self.out.label());
+        emit!(self, "@!{} bra {skip}", turn.speaks);
+        let left = self.out.word();
+        emit!(self, "mov.u32 {left}, {}", stages.count);
+        self.out.place(again);
+        // From here on, those of the round before; before here, those of this round. What was never filled is behind its barrier's phase zero.
+        let full = self.barrier_of(stages, turn, false);
+        self.wait_for_phase(full, turn.parity);
+        self.next_stage(stages, turn);
+        emit!(self, "sub.u32 {left}, {left}, 1");
+        let more = self.compare("ne", "u32", Scalar::U32, left, Leaf::Imm(0));
+        emit!(self, "@{more} bra {again}");
+        self.out.place(skip);
+    }
+
     /// The address of a parameter that describes a matrix.
     fn map_address(&mut self, name: &str) -> Leaf {
         if let Some(leaf) = self.symbols.get(name) {

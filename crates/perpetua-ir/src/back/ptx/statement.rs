@@ -295,6 +295,7 @@ impl<'k> Renderer<'k> {
         self.begin_team(true);
         let fill_ended = self.block(fill);
         if !fill_ended {
+            self.end_filling();
             emit!(self, "bra {end}");
         }
         self.out.place(other);
