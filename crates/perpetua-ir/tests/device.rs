@@ -81,12 +81,18 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
         across: false,
     };
     let [left, right] = buffers.map(factor);
+    let third = (op == StageOp::Weigh).then(|| Factor {
+        across: true,
+        ..right.clone()
+    });
     k.kernel_mut().block_size = Some([256, 1, 1]);
     k.kernel_mut().stages = Some(Stages {
         count: 2,
         element: Scalar::F16,
         left,
         right,
+        third,
+        depth: Stages::DEPTH,
         pairs: false,
     });
     let args: Vec<Value> = DeviceOp::Stage(op)
@@ -103,7 +109,9 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
             _ => Ok(()),
         },
         |k| match op {
-            StageOp::Multiply => k.op(Op::Device(DeviceOp::Stage(op), args.clone())).map(|_| ()),
+            StageOp::Multiply | StageOp::Weigh => {
+                k.op(Op::Device(DeviceOp::Stage(op), args.clone())).map(|_| ())
+            }
             _ => Ok(()),
         },
     )?;

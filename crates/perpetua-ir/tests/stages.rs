@@ -13,6 +13,10 @@ const HEAD: &str = "kernel k(a: buffer<bf16, read>, b: buffer<bf16, read>, c: bu
 const BLOCK: &str = "block_size(256, 1, 1)";
 const STAGES: &str = "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k))";
 
+/// A chain: of 64 rows of A with 64 of B, and of weights with 64 rows of B again, 64 columns of it.
+const CHAIN: &str =
+    "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), across(64, b, n, k, k), 128 deep)";
+
 /// So many stages filled and multiplied, one behind the other; `before` and `behind` stand around the `if`, `last` at the end of the code of
 /// those that multiply.
 fn body(filled: usize, multiplied: usize, [before, last, behind]: [&str; 3]) -> String {
@@ -75,7 +79,12 @@ const OWN: &str = "%81: u32 = sub %80, %85";
 
 /// Runs a kernel on a 64 x `k` matrix of numbers times the transpose of another one; gives what it did and C.
 fn run(body: &str, k: usize, len: usize) -> (Result<(), InterpError>, Vec<f32>) {
-    let verified = verify(ordinary(body).parse::<Kernel>().unwrap()).unwrap();
+    run_with(STAGES, body, k, len)
+}
+
+fn run_with(stages: &str, body: &str, k: usize, len: usize) -> (Result<(), InterpError>, Vec<f32>) {
+    let text = text(HEAD, &format!("{BLOCK} {stages}"), body);
+    let verified = verify(text.parse::<Kernel>().unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap();
     let interpreter = Interpreter::new(&verified).unwrap();
     let mut a: Vec<u16> = (0..64 * k)
         .map(|i| bf16::from_f32((i % 11) as f32).to_bits())
@@ -106,6 +115,7 @@ fn text_reads_as_it_prints() {
         ordinary(&body(1, 1, [""; 3])),
         text(&head, stages, "return"),
         text(&head, &pairs, "return"),
+        text(HEAD, &format!("{BLOCK} {CHAIN}"), "return"),
     ] {
         let kernel: Kernel = text.parse().unwrap();
         assert_eq!(
@@ -168,6 +178,57 @@ fn what_does_not_fit_is_refused() {
     declared(
         "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, a))",
         "pitch of the right factor",
+    );
+    declared(
+        "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), 128 deep)",
+        "stages are 128 deep, 64 are possible, and in a chain of three factors 128",
+    );
+    declared(&CHAIN.replace("128 deep", "96 deep"), "stages are 96 deep");
+    declared(
+        &CHAIN.replace("across(64", "across(192"),
+        "the extent of the third factor is 192",
+    );
+    declared(
+        &CHAIN.replace("along(64, b", "along(256, b"),
+        "its right factor an extent of up to 128",
+    );
+    declared(&CHAIN.replace("128 deep", "pairs"), "has no pairs of blocks");
+    declared(
+        &CHAIN.replace("across(64, b", "across(64, c"),
+        "the third factor is no parameter",
+    );
+    let weighs = body(1, 1, ["", "%60: [[[f32; 2]; 2]; 8] = weigh_stage %50, %51", ""]);
+    refused(
+        ordinary(&weighs),
+        "`weigh_stage` needs a third factor: call `stage_third`",
+    );
+    let chain = CHAIN.replace("along(64, b", "along(128, b");
+    refused(
+        text(HEAD, &format!("{BLOCK} {chain}"), &weighs),
+        "`multiply_stage` adds to the sums of a lane, which are [[[f32; 2]; 2]; 16] here",
+    );
+    let wide = weighs
+        .replacen("zero\n", "zero\n    %49: [[[f32; 2]; 2]; 16] = zero\n", 1)
+        .replace("%50, %51", "%50, %49");
+    refused(
+        text(HEAD, &format!("{BLOCK} {CHAIN}"), &wide),
+        "which are [[[f32; 2]; 2]; 8], and weights, which are [[[f32; 2]; 2]; 8] here",
+    );
+    refused(
+        text(
+            HEAD,
+            &format!("{BLOCK} {CHAIN}"),
+            &body(
+                1,
+                1,
+                [
+                    "%3: [[[f32; 2]; 2]; 8] = zero\n  %4: [[[f32; 2]; 2]; 8] = weigh_stage %3, %3",
+                    "",
+                    "",
+                ],
+            ),
+        ),
+        "the second one multiplies",
     );
     declared(
         "stages(16, bf16, along(64, a, m, k, k), along(256, b, n, k, k))",
@@ -239,6 +300,49 @@ fn products_are_computed() {
             let (row, column) = (lane / 4 + lane / 32 * 8, lane % 4 * 2);
             let sum: usize = (0..k).map(|i| (row * k + i) % 11 * ((column * k + i) % 7)).sum();
             assert_eq!(found, sum as f32, "lane {lane} of {turns} turns");
+        }
+    }
+}
+
+/// `(A B') B`, where the rows of A are there from the first stage on, and each stage has all 64 rows of B; weights are rounded to bf16.
+#[test]
+fn chains_are_computed() {
+    for turns in 1..4 {
+        let k = 100;
+        let step = |i: usize| {
+            let (scores, before, sums) = (100 + 2 * i, 49 + 2 * i, 51 + 2 * i);
+            let before = if i == 0 { 50 } else { before };
+            format!(
+                "%{scores}: [[[f32; 2]; 2]; 8] = multiply_stage %50\n    %{sums}: [[[f32; 2]; 2]; 8] = weigh_stage %{before}, %{scores}\n    "
+            )
+        };
+        let steps: String = (0..turns).map(step).collect();
+        let last = steps + &stores(2 * turns - 1, OWN);
+        // What later stages say of the left factor's rows counts no more.
+        let fills = body(turns, 0, ["%85: u32 = const 128", &last, ""]);
+        let fills = (1..turns).fold(fills, |fills, i| {
+            let (own, other) = (10 + i, 64 * i);
+            fills.replace(
+                &format!("const {other}\n    fill_stage %0, %0, %{own}"),
+                &format!("const 0\n    fill_stage %1, %0, %{own}"),
+            )
+        });
+        let (done, c) = run_with(CHAIN, &fills, k, 128);
+        done.unwrap();
+        for (lane, found) in c.into_iter().enumerate() {
+            let (row, column) = (lane / 4 + lane / 32 * 8, lane % 4 * 2);
+            let score = |other: usize| -> f32 {
+                let sum: usize = (0..k).map(|i| (row * k + i) % 11 * ((other * k + i) % 7)).sum();
+                bf16::from_f32(sum as f32).to_f32()
+            };
+            let sum: f32 = (0..64)
+                .map(|other| score(other) * ((other * k + column) % 7) as f32)
+                .sum();
+            let expected = sum * turns as f32;
+            assert!(
+                (found - expected).abs() <= expected * 1e-6,
+                "lane {lane} of {turns} turns: {found}, {expected}"
+            );
         }
     }
 }

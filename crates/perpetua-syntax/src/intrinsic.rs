@@ -16,6 +16,8 @@ pub enum IntrinsicGroup {
     Subgroup,
     /// A shared allocation: the turbofish is its type, the value a `&mut` to it.
     Shared,
+    /// Arithmetic as fast as the device has it: operands, and a value that is less exact than a method's.
+    Fast,
     /// What a kernel that hosts actors asks of its device.
     Resident,
     /// An atomic operation: the first argument is `&mut place` (`&place` for a load). Each has a twin with the
@@ -173,12 +175,18 @@ intrinsics! {
     FillStage = "fill_stage", Subgroup, "(row: u32, column: u32, depth: u32)", "Fills the next stage, when it is free, from this row and column of sums and this depth on.";
     MultiplyStage = "multiply_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "A lane's sums and what the next stage adds to them, when it is full, `[[[f32; 2]; 2]; N]`.";
 
+    WeighStage = "weigh_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "In a chain of three factors: a lane's sums and what its weights add to them, times what the stage has of the third one, `[[[f32; 2]; 2]; N]`; frees the stage.";
+
     SharedArray = "shared_array", Shared, "()", "`shared_array::<[T; N]>()`: an array that the block shares, `&mut [T; N]`.";
     SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
 
     StageFactors = "stage_factors", Shared, "(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch)", "`stage_factors::<[[[T; 64]; M]; S], [[[T; 64]; N]; S]>(…)`: the kernel multiplies `a` and `b` in `S` stages, `M` rows with `N` columns of sums.";
 
+    StageThird = "stage_third", Shared, "(c, c_rows, c_columns, c_pitch)", "`stage_third::<[[[[T; 64]; N]; K]; S]>(…)`, behind `stage_factors`: weights made of the product are multiplied with `c`, which has `64 * K` columns of sums.";
+
     StagePairs = "stage_pairs", Shared, "()", "Blocks `2 i` and `2 i + 1` along x fill their stages together: with the same columns and depths, as often as each other.";
+
+    FastExp2 = "fast_exp2", Fast, "(x: f32)", "2 to the x, off by up to `2^-22` of itself on CUDA and on the CPU, and perhaps zero where it would be subnormal.";
 
     ClockNanos = "clock_nanos", Resident, "()", "The device's clock in nanoseconds, `u64`.";
     CheckIndex = "check_index", Resident, "(index: u32, length: u32)", "Faults as an index out of bounds does, unless the index is below the length.";

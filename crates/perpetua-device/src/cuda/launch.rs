@@ -382,14 +382,15 @@ impl KernelFunction for Function {
         if shared_bytes > self.plain_shared {
             self.raise_shared(shared_bytes)?;
         }
-        // Two words a buffer, and six hidden ones.
-        const ROOM: usize = 2 * INLINE + 6;
+        // Two words a buffer, and seven hidden ones.
+        const HIDDEN: usize = 7;
+        const ROOM: usize = 2 * INLINE + HIDDEN;
         let (mut words, mut params) = ([0; ROOM], [std::ptr::null_mut(); ROOM]);
         let (mut more_words, mut more_params);
         let mut packed = if args.len() <= INLINE {
             Packed::new(&mut words, &mut params)
         } else {
-            let room = 2 * args.len() + 6;
+            let room = 2 * args.len() + HIDDEN;
             more_words = vec![0; room];
             more_params = vec![std::ptr::null_mut(); room];
             Packed::new(&mut more_words, &mut more_params)
@@ -431,7 +432,7 @@ impl KernelFunction for Function {
         }
         let stages = self.signature().and_then(Signature::stages);
         let maps = stages.map(|stages| maps::of(shared, stages, args)).transpose()?;
-        for map in maps.iter().flatten() {
+        for map in maps.iter().flatten().flatten() {
             packed.map(map);
         }
         let params = packed.params.as_mut_ptr();

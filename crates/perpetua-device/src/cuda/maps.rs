@@ -3,24 +3,35 @@
 use std::ffi::c_void;
 
 use cudarc::driver::sys::{self, CUtensorMapDataType_enum as DataType};
-use perpetua_ir::ir::{Scalar, Stages};
+use perpetua_ir::ir::{Factor, Scalar, Stages};
 
 use super::driver::Shared;
 use super::memory::Memory;
 use crate::error::{Error, Result};
 use crate::signature::KernelArg;
 
-/// Those of both factors; arguments have passed [`Signature::check`](crate::signature::Signature::check).
-pub(super) fn of(shared: &Shared, stages: &Stages, args: &[KernelArg<'_>]) -> Result<[sys::CUtensorMap; 2]> {
-    Ok([
-        map(shared, stages, false, args)?,
-        map(shared, stages, true, args)?,
-    ])
+/// Those of its factors; arguments have passed [`Signature::check`](crate::signature::Signature::check).
+pub(super) fn of(
+    shared: &Shared,
+    stages: &Stages,
+    args: &[KernelArg<'_>],
+) -> Result<[Option<sys::CUtensorMap>; 3]> {
+    let mut maps = [None; 3];
+    for (number, (to, factor)) in maps.iter_mut().zip(stages.factors()).enumerate() {
+        let (boxes, _) = stages.copies(number);
+        *to = Some(map(shared, stages.element, factor, boxes, args)?);
+    }
+    Ok(maps)
 }
 
-fn map(shared: &Shared, stages: &Stages, is_right: bool, args: &[KernelArg<'_>]) -> Result<sys::CUtensorMap> {
-    let element = stages.element;
-    let factor = if is_right { &stages.right } else { &stages.left };
+/// A factor's, of whose matrix so many rows and columns are copied at a time.
+fn map(
+    shared: &Shared,
+    element: Scalar,
+    factor: &Factor,
+    [box_rows, box_columns]: [u32; 2],
+    args: &[KernelArg<'_>],
+) -> Result<sys::CUtensorMap> {
     let address = match args.get(factor.buffer as usize) {
         Some(KernelArg::Buffer(buffer)) => buffer
             .ptr
@@ -37,7 +48,6 @@ fn map(shared: &Shared, stages: &Stages, is_right: bool, args: &[KernelArg<'_>])
     let [rows, columns, pitch] = factor
         .shape
         .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
-    let ([box_rows, box_columns], _) = stages.copies(is_right);
     // Columns come before rows.
     let (sizes, strides, boxes, steps) = (
         [columns, rows],

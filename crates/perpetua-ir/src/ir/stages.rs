@@ -3,7 +3,11 @@
 
 use super::types::{Scalar, Type};
 
-/// Two matrices of 16-bit elements of which parts lie in the block's memory, filled and multiplied in turns.
+/// Two matrices of 16-bit elements of which parts lie in the block's memory, filled and multiplied in turns; or three, as a chain.
+///
+/// In a chain the left factor's part is copied once, with the first stage, and stays; a stage has a part of the right factor, whose product with it gives
+/// a lane sums, and one of the third factor, with which the lane's weights are multiplied that it made of these sums: attention, with queries,
+/// keys and values.
 ///
 /// A block has `1 + left.extent / 64` teams of [`Stages::TEAM`] lanes. The first one fills stages, in turns, one after the other; each of the
 /// others multiplies 64 rows of each, in the same order. A stage is filled again when all of them have multiplied it.
@@ -18,6 +22,10 @@ pub struct Stages {
     pub left: Factor,
     /// What stands right in the product.
     pub right: Factor,
+    /// What weights made of the product are multiplied with.
+    pub third: Option<Factor>,
+    /// How deep the parts of left and right factor are, in elements. The third factor's is as deep as the right one has columns.
+    pub depth: u32,
     /// Whether blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as
     /// often as each other. Then a device may have each of them bring half of what stands right, for both.
     pub pairs: bool,
@@ -41,26 +49,40 @@ impl Stages {
     pub const TEAM: u32 = 128;
     /// Rows of sums that a team has.
     pub const ROWS: u32 = 64;
-    /// How deep a stage is, in elements.
+    /// How deep a stage is, in elements, unless a chain says more: up to twice as deep.
     pub const DEPTH: u32 = 64;
     /// The greatest number of stages.
     pub const MOST: u32 = 16;
     /// The greatest extents of the factors: more teams would not have registers for their sums.
-    pub const EXTENTS: [u32; 2] = [128, 256];
+    pub const EXTENTS: [u32; 3] = [128, 256, 128];
+    /// Columns that are copied side by side: 128 bytes.
+    const PANEL: u32 = 64;
 
-    /// Both factors, the left one first.
-    pub fn factors(&self) -> [&Factor; 2] {
-        [&self.left, &self.right]
+    /// The factors, the left one first.
+    pub fn factors(&self) -> impl Iterator<Item = &Factor> {
+        [&self.left, &self.right].into_iter().chain(&self.third)
+    }
+
+    /// How deep a part of a factor is, by its number.
+    pub fn depth_of(&self, factor: usize) -> u32 {
+        match factor {
+            0 | 1 => self.depth,
+            _ => self.right.extent,
+        }
     }
 
     /// How many rows and columns of a factor's matrix a block copies at a time, and how often for a stage.
-    pub fn copies(&self, is_right: bool) -> ([u32; 2], u32) {
-        let factor = if is_right { &self.right } else { &self.left };
-        let extent = factor.extent / if is_right && self.pairs { 2 } else { 1 };
-        match factor.across {
-            true => ([Stages::DEPTH; 2], extent / Stages::DEPTH),
-            false => ([extent, Stages::DEPTH], 1),
-        }
+    pub fn copies(&self, number: usize) -> ([u32; 2], u32) {
+        let Some(factor) = self.factors().nth(number) else {
+            return ([0; 2], 0);
+        };
+        let depth = self.depth_of(number);
+        let extent = factor.extent / if number == 1 && self.pairs { 2 } else { 1 };
+        let (rows, columns) = match factor.across {
+            true => (depth, extent),
+            false => (extent, depth),
+        };
+        ([rows, Stages::PANEL], columns / Stages::PANEL)
     }
 
     /// Teams that multiply.
@@ -73,25 +95,31 @@ impl Stages {
         Stages::TEAM * (1 + self.consumers())
     }
 
-    /// What a lane's sums are.
-    pub fn sums(&self) -> Type {
-        Type::array(Type::array(Type::array(Type::F32, 2), 2), self.right.extent / 8)
+    /// What a lane's sums are: of the product, and of the weights with the third factor.
+    pub fn sums(&self) -> [Option<Type>; 2] {
+        let sums =
+            |factor: &Factor| Type::array(Type::array(Type::array(Type::F32, 2), 2), factor.extent / 8);
+        [Some(sums(&self.right)), self.third.as_ref().map(sums)]
     }
 
     /// Bytes of the block's memory that they take: with two words of 64 bits for each, by which lanes wait for it.
     pub fn bytes(&self) -> u32 {
-        self.count * (self.stage_bytes() + 16)
+        self.kept_bytes() + self.count * (self.stage_bytes() + 16)
+    }
+
+    /// Bytes of a factor's part, by its number.
+    pub fn part_bytes(&self, number: usize) -> u32 {
+        let extent = self.factors().nth(number).map_or(0, |factor| factor.extent);
+        extent * self.depth_of(number) * self.element.size()
+    }
+
+    /// Bytes of what stays in front of all stages: of a chain, the left factor's part.
+    pub fn kept_bytes(&self) -> u32 {
+        self.third.as_ref().map_or(0, |_| self.part_bytes(0))
     }
 
     /// Bytes of one stage.
     pub fn stage_bytes(&self) -> u32 {
-        (self.left.extent + self.right.extent) * Stages::DEPTH * self.element.size()
-    }
-}
-
-impl Factor {
-    /// Bytes of its part of a stage.
-    pub fn bytes(&self, element: Scalar) -> u32 {
-        self.extent * Stages::DEPTH * element.size()
+        (0..3).map(|number| self.part_bytes(number)).sum::<u32>() - self.kept_bytes()
     }
 }

@@ -287,7 +287,8 @@ operations! {
             hint: "fills",
             ..DeviceRow::STAGE
         }
-        /// Fills the next stage, as soon as it is free: with the parts of both factors that begin at this row and column of sums, and this depth.
+        /// Fills the next stage, as soon as it is free: with the parts of both factors that begin at this row and column of sums, and this depth. In a
+        /// chain the left factor's part comes with the first stage, and stays; the third factor's begins at the depth that the column says.
         /// Outside of a matrix there are zeros. Copies go on while the lanes do.
         Fill {
             name: ("fill_stage", ""),
@@ -311,12 +312,37 @@ operations! {
             gives: Gives::First,
             ..DeviceRow::STAGE
         }
+        /// In a chain, where [`StageOp::Multiply`] leaves its stage full: multiplies a lane's weights, rounded to the stage's elements, with
+        /// what the stage has of the third factor, adds the products to sums and frees the stage. Weights lie as the sums of that other
+        /// product do, and so do these sums.
+        Weigh {
+            name: ("weigh_stage", ""),
+            language: &["weigh_stage"],
+            operands: &[(Takes::Sums, "sums of a stage"), (Takes::Sums, "weights of a stage")],
+            gives: Gives::First,
+            ..DeviceRow::STAGE
+        }
     }
 }
 
 operations! {
     /// Something that a lane asks of its device.
     DeviceOp {
+        /// 2 to the power of the operand, as the device computes it fastest: off by up to `2^-22` of itself on CUDA and on the CPU, by what their languages allow
+        /// elsewhere, and perhaps zero where it would be subnormal.
+        FastExp2 {
+            name: ("fast_exp2", ""),
+            language: &["fast_exp2"],
+            operands: &[(Takes::Exactly(Scalar::F32), "operand of `fast_exp2`")],
+            gives: Gives::Exactly(Scalar::F32),
+            orders: Orders::Nothing,
+            pure: true,
+            hint: "power",
+            cuda: Some("exp2f($0)"),
+            wgsl: Some("exp2($0)"),
+            msl: Some("exp2($0)"),
+            ..DeviceRow::COMMON
+        }
         /// Waits for all lanes of the block and orders their shared and global accesses before it before
         /// those after it. Must stand in control flow that is uniform over the block.
         Barrier {
@@ -455,7 +481,10 @@ mod tests {
         for intrinsic in Intrinsic::ALL {
             let asks = matches!(
                 intrinsic.group(),
-                IntrinsicGroup::Sync | IntrinsicGroup::Subgroup | IntrinsicGroup::Resident
+                IntrinsicGroup::Sync
+                    | IntrinsicGroup::Subgroup
+                    | IntrinsicGroup::Fast
+                    | IntrinsicGroup::Resident
             );
             let rows = functions.iter().filter(|f| *f == intrinsic).count();
             assert_eq!(

@@ -23,7 +23,18 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
         let (count, most) = (stages.count, Stages::MOST);
         return Some(format!("the number of stages is {count}, it is 1 to {most}"));
     }
-    let sides = ["left", "right"].into_iter().zip(Stages::EXTENTS);
+    let most = match stages.third {
+        Some(_) => 2 * Stages::DEPTH,
+        None => Stages::DEPTH,
+    };
+    if stages.depth == 0 || stages.depth > most || !stages.depth.is_multiple_of(Stages::DEPTH) {
+        let (depth, unit) = (stages.depth, Stages::DEPTH);
+        return Some(format!(
+            "stages are {depth} deep, {unit} are possible, and in a chain of three factors {}",
+            2 * unit
+        ));
+    }
+    let sides = ["left", "right", "third"].into_iter().zip(Stages::EXTENTS);
     for ((side, most), factor) in sides.zip(stages.factors()) {
         let (extent, unit) = (factor.extent, Stages::ROWS);
         if extent == 0 || extent > most || !extent.is_multiple_of(unit) {
@@ -51,6 +62,12 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
                 "rows, columns and pitch of the {side} factor are not all parameters of type usize or u32"
             ));
         }
+    }
+    if stages.third.is_some() && (stages.pairs || stages.right.extent > 2 * Stages::DEPTH) {
+        let most = 2 * Stages::DEPTH;
+        return Some(format!(
+            "a chain of three factors has no pairs of blocks, and its right factor an extent of up to {most}"
+        ));
     }
     // Columns that a product has are halved by whole panels.
     if stages.pairs && !stages.right.extent.is_multiple_of(2 * Stages::DEPTH) {
@@ -216,20 +233,33 @@ impl Check<'_, '_> {
                 "`{name}` needs a kernel that declares its stages: call `stage_factors`"
             ));
         };
+        let misplaced = Some(format!(
+            "`{name}` stands in the code of a team: the first block of `if is_producer() {{ … }} else {{ … }}` fills, the second one multiplies"
+        ));
         match op {
             StageOp::Produces if !outermost || self.produces.is_some() => {
                 says("`is_producer` is asked once, in no other statement")
             }
-            StageOp::Fill | StageOp::Multiply if role != Role::Of(op) => Some(format!(
-                "`{name}` stands in the code of a team: the first block of `if is_producer() {{ … }} else {{ … }}` fills, the second one multiplies"
-            )),
-            StageOp::Multiply => {
-                let sums = stages.sums();
-                let mut fits = false;
-                let types = &self.site.body.values;
+            StageOp::Fill if role != Role::Of(StageOp::Fill) => misplaced,
+            StageOp::Multiply | StageOp::Weigh if role != Role::Of(StageOp::Multiply) => misplaced,
+            StageOp::Multiply | StageOp::Weigh => {
+                let [sums, weighed] = stages.sums();
+                let wanted = match op {
+                    StageOp::Multiply => vec![sums],
+                    _ => vec![weighed, sums],
+                };
+                let Some(wanted) = wanted.into_iter().collect::<Option<Vec<_>>>() else {
+                    return Some(format!("`{name}` needs a third factor: call `stage_third`"));
+                };
+                let mut types = Vec::new();
                 stmt.inst
-                    .operands(&mut |v| fits = types.get(v.0 as usize) == Some(&sums));
-                (!fits).then(|| format!("`{name}` adds to the sums of a lane, which are {sums} here"))
+                    .operands(&mut |v| types.extend(self.site.body.values.get(v.0 as usize)));
+                let fits = types.iter().copied().eq(&wanted);
+                let wanted: Vec<String> = wanted.iter().map(Type::to_string).collect();
+                (!fits).then(|| {
+                    let wanted = wanted.join(", and weights, which are ");
+                    format!("`{name}` adds to the sums of a lane, which are {wanted} here")
+                })
             }
             _ => None,
         }

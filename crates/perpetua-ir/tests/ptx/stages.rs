@@ -195,3 +195,85 @@ fn the_team_that_fills_waits_at_its_end() {
         source.text
     );
 }
+
+/// Chains of three factors: of the second product the left factor is in registers.
+#[test]
+fn chains_are_assembled() {
+    for (i, [left, right, third]) in [[64, 64, 64], [128, 128, 128], [128, 128, 64], [64, 64, 128]]
+        .into_iter()
+        .enumerate()
+    {
+        let (element, depth) = (["f16", "bf16"][i % 2], [64, 128][i / 2 % 2]);
+        let [a, b, c] = [
+            ["along"; 3],
+            ["along", "along", "across"],
+            ["across", "along", "across"],
+            ["across"; 3],
+        ][i];
+        let (lanes, scores, sums) = (
+            128 + left * 2,
+            format!("[[[f32; 2]; 2]; {}]", right / 8),
+            format!("[[[f32; 2]; 2]; {}]", third / 8),
+        );
+        let text = format!(
+            "kernel k(a: buffer<{element}, read>, b: buffer<{element}, read>, c: buffer<f32, read_write>, n: u64) block_size({lanes}, 1, 1)
+stages(2, {element}, {a}({left}, a, n, n, n), {b}({right}, b, n, n, n), {c}({third}, b, n, n, n), {depth} deep) {{
+  local $total: {sums}
+  %0: u32 = const 64
+  %1: bool = is_producer
+  if %1 {{
+    fill_stage %0, %0, %0
+    fill_stage %0, %0, %0
+  }} else {{
+    %2: {sums} = zero
+    store $total, %2
+    loop {{
+      %3: {scores} = zero
+      %4: {scores} = multiply_stage %3
+      %5: {sums} = load $total
+      %6: {sums} = weigh_stage %5, %4
+      store $total, %6
+      %7: [[f32; 2]; 2] = extract %6.0
+      %8: [f32; 2] = extract %7.1
+      %9: f32 = extract %8.1
+      store c[%0], %9
+      %10: u32 = block_idx.x
+      %11: bool = lt %10, %0
+      if %11 {{
+        break 0
+      }}
+    }}
+  }}
+}}
+"
+        );
+        let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let source = ptx::render(
+            &verify(kernel).unwrap_or_else(|e| panic!("{e}\n{text}")),
+            Sm::of_device(9, 0),
+        )
+        .unwrap();
+        let count = |what: &str| source.text.matches(what).count();
+        assert_eq!(
+            count("wgmma.mma_async") as u32,
+            (depth + right) / 16,
+            "{}",
+            source.text
+        );
+        assert_eq!(count("x2.f32") as u32, right / 4, "{}", source.text);
+        let assembled = match ptxas(&source.text, "sm_90a").required("sm_90a") {
+            Ok(Some(assembled)) => assembled,
+            Ok(None) => continue,
+            Err(e) => panic!("{e}\n{}", source.text),
+        };
+        let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+        let complains = complaints.iter().find(|word| assembled.log.contains(**word));
+        assert_eq!(
+            (complains, assembled.usage[0].stack_bytes),
+            (None, 0),
+            "{}\n{}",
+            assembled.log,
+            source.text
+        );
+    }
+}

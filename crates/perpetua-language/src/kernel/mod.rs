@@ -110,6 +110,7 @@ pub mod grid;
 
 pub mod barrier;
 
+pub mod fast;
 pub mod scalar;
 
 pub mod shared;

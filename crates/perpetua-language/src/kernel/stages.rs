@@ -81,6 +81,14 @@ pub fn stage_factors<A: GpuType, B: GpuType>(
 ) {
 }
 
+/// Makes the product of [`stage_factors`], called before, the first of a chain: weights that the kernel makes of its sums are multiplied with `c`, by
+/// [`weigh_stage`]. So attention is computed, with queries, keys and values.
+///
+/// The first factor's part is copied once, with the first stage that a block fills, and stays. A stage has a part of `b` and one of `c`, as many rows of sums
+/// deep as it has columns of the other ones, up to 128: `[[[[T; 64]; N]; K]; S]` for `64 * K` columns of `c`, up to 128, where the depth goes from row to
+/// row. In a chain stages may be 128 deep: `[[[T; 128]; M]; S]`, `[[[T; 128]; N]; S]`.
+pub fn stage_third<C: GpuType>(_c: &[impl GpuType], _c_rows: usize, _c_columns: usize, _c_pitch: usize) {}
+
 /// Blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as often as each other. A
 /// device may then have each of them bring half of what stands right, for both. The grid has an even number of blocks along x, and no lane returns before
 /// the end of the kernel. A kernel must keep to this: where its blocks do not, sums are wrong, or the launch ends with an error after ten seconds.
@@ -93,7 +101,8 @@ pub fn is_producer() -> bool {
 }
 
 /// Fills the next stage as soon as all teams have multiplied what was in it: with what the factors have from this row and column of sums and this
-/// depth on, zeros outside of them. It does not wait for the copies.
+/// depth on, zeros outside of them. It does not wait for the copies. In a chain the row counts in the first stage alone, and the third factor begins at
+/// the row that `column` says.
 pub fn fill_stage(_row: u32, _column: u32, _depth: u32) {}
 
 /// A lane's sums, and what the next stage adds to them, as soon as it is full.
@@ -101,5 +110,14 @@ pub fn fill_stage(_row: u32, _column: u32, _depth: u32) {}
 /// Of its team's 64 rows of sums a lane has, for its number `l` in the team, `q = l / 4` and `r = l % 4`, in `sums[i][j][k]` row `q + q / 8 * 8 + 8 j`, column
 /// `8 i + 2 r + k`: `N` is an eighth of the columns of a stage. Off by as much as [`matrix_multiply_f16`](super::matrix::matrix_multiply_f16).
 pub fn multiply_stage<const N: usize>(sums: [[[f32; 2]; 2]; N]) -> [[[f32; 2]; 2]; N] {
+    sums
+}
+
+/// A lane's sums, and what its weights add to them, times what the stage has of the third factor; then the stage may be filled again. Weights are rounded to the
+/// type of the factors, and lie as the sums that [`multiply_stage`] gives, which in a chain leaves its stage full.
+pub fn weigh_stage<const N: usize, const M: usize>(
+    sums: [[[f32; 2]; 2]; N],
+    _weights: [[[f32; 2]; 2]; M],
+) -> [[[f32; 2]; 2]; N] {
     sums
 }

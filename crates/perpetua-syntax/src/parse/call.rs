@@ -405,6 +405,7 @@ impl Reader {
             | IntrinsicGroup::Index
             | IntrinsicGroup::Sync
             | IntrinsicGroup::Resident
+            | IntrinsicGroup::Fast
             | IntrinsicGroup::Subgroup => {}
         }
     }

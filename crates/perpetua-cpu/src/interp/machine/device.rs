@@ -11,6 +11,7 @@ use super::affine::Form;
 use super::{Machine, Next};
 use crate::eval;
 use perpetua_ir::ir::{DeviceOp, Scalar};
+use perpetua_ir::ops::UnaryOp;
 
 impl Machine {
     /// `s`, `args` and `out` as [`Code::Device`](super::Code::Device) has them.
@@ -28,6 +29,16 @@ impl Machine {
                 self.exchange_values(launch.subgroup as usize, op, s, args, out);
             }
             DeviceOp::Stage(op) => return self.stage(launch, op, args, out),
+            DeviceOp::FastExp2 => {
+                let out = out.first().copied().unwrap_or_default();
+                let mut result = self.take(out);
+                for lane in mask::lanes(&self.active) {
+                    let x = args.first().map_or(0, |reg| self.value(*reg, lane));
+                    let power = eval::eval_unary(UnaryOp::Exp2, Scalar::F32, x);
+                    eval::put(&mut result, 4, lane, power);
+                }
+                self.put(out, result);
+            }
             DeviceOp::IsDead => {
                 let out = out.first().copied().unwrap_or_default();
                 let mut result = self.take(out);

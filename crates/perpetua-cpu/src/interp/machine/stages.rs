@@ -35,11 +35,16 @@ impl Machine {
             StageOp::Fill => {
                 let at = |i: usize| args.get(i).map_or(0, |reg| self.value(*reg, 0));
                 let [row, column, depth] = [at(0), at(1), at(2)];
-                let staged = team.fill(who, || {
-                    let left = copied(launch, &stages.left, row, depth);
-                    let right = copied(launch, &stages.right, column, depth);
-                    left.chain(right).collect()
-                });
+                let left = || copied(launch, stages, 0, row, depth);
+                let right = || copied(launch, stages, 1, column, depth);
+                let staged = match stages.third {
+                    None => team.fill(who, Vec::new, || left().chain(right()).collect()),
+                    Some(_) => team.fill(
+                        who,
+                        || left().collect(),
+                        || right().chain(copied(launch, stages, 2, 0, column)).collect(),
+                    ),
+                };
                 (staged, "the one that fills stages", "free")
             }
             _ => {
@@ -52,8 +57,33 @@ impl Machine {
                     .map(|reg| self.regs[*reg as usize].written())
                     .collect();
                 let consumer = who - 1;
-                let staged = team.multiply(who, consumer, |stage| {
-                    multiply(stages, consumer, stage, &before, &mut sums)
+                let (before, weights) = before.split_at(out.len().min(before.len()));
+                let frees = op == StageOp::Weigh || stages.third.is_none();
+                let staged = team.multiply(who, consumer, frees, |kept, stage| {
+                    // The factors' parts, one after the other.
+                    let bits = kept.iter().chain(stage);
+                    let numbers: Vec<f32> = bits.map(|bits| number(stages.element, *bits)).collect();
+                    let [left, right] =
+                        [0, 1].map(|i| (stages.part_bytes(i) / stages.element.size()) as usize);
+                    let (left, rest) = numbers.split_at(left.min(numbers.len()));
+                    let (right, third) = rest.split_at(right.min(rest.len()));
+                    let rows = (Stages::ROWS * stages.depth) as usize;
+                    match op {
+                        StageOp::Weigh => {
+                            let depth = stages.right.extent as usize;
+                            multiply(
+                                &weighed(stages.element, depth, weights),
+                                third,
+                                depth,
+                                before,
+                                &mut sums,
+                            );
+                        }
+                        _ => {
+                            let own = left.chunks(rows).nth(consumer).unwrap_or_default();
+                            multiply(own, right, stages.depth as usize, before, &mut sums);
+                        }
+                    }
                 });
                 for (sums, reg) in sums.into_iter().zip(out) {
                     self.put(*reg, sums);
@@ -75,17 +105,29 @@ impl Machine {
     }
 }
 
-/// A part of a matrix, from this row or column of sums and this depth on: 64 elements of depth for each, zeros outside.
+/// A factor's part, by the factor's number, from this row or column of sums and this depth on: all of the depth for each, zeros outside.
 fn copied<'a>(
     launch: &'a Launch<'_>,
-    factor: &'a Factor,
+    stages: &'a Stages,
+    factor: usize,
     first: u64,
     depth: u64,
+) -> impl Iterator<Item = u16> + 'a {
+    let deep = u64::from(stages.depth_of(factor));
+    let factors = stages.factors().nth(factor).into_iter();
+    factors.flat_map(move |factor| part(launch, factor, [first, depth], deep))
+}
+
+fn part<'a>(
+    launch: &'a Launch<'_>,
+    factor: &'a Factor,
+    [first, depth]: [u64; 2],
+    deep: u64,
 ) -> impl Iterator<Item = u16> + 'a {
     let [rows, columns, pitch] = factor.shape.map(|param| launch.number(param));
     let memory = launch.buffer(factor.buffer);
     let places = (first..first + u64::from(factor.extent)).flat_map(move |at| {
-        (depth..depth + u64::from(Stages::DEPTH)).map(move |k| if factor.across { (k, at) } else { (at, k) })
+        (depth..depth + deep).map(move |k| if factor.across { (k, at) } else { (at, k) })
     });
     places.map(move |(row, column)| {
         let at = row
@@ -101,22 +143,43 @@ fn copied<'a>(
     })
 }
 
-/// Adds the products of a stage to the sums of the team whose number among those that multiply is `consumer`.
-fn multiply(stages: &Stages, consumer: usize, stage: &[u16], before: &[&[Line]], sums: &mut [Vec<Line>]) {
-    let numbers: Vec<f32> = match stages.element {
-        Scalar::F16 => stage.iter().map(|bits| f16::from_bits(*bits).to_f32()).collect(),
-        _ => stage.iter().map(|bits| bf16::from_bits(*bits).to_f32()).collect(),
+/// An element of a stage.
+fn number(element: Scalar, bits: u16) -> f32 {
+    match element {
+        Scalar::F16 => f16::from_bits(bits).to_f32(),
+        _ => bf16::from_bits(bits).to_f32(),
+    }
+}
+
+/// Which lane of a team has the sum of this row and column, and which of its sums that is.
+fn place(row: usize, column: usize) -> (usize, usize) {
+    let (within, eighth) = (row % 16 % 8, row % 16 / 8);
+    let lane = row / 16 * 32 + within * 4 + column % 8 / 2;
+    (lane, column / 8 * 4 + eighth * 2 + column % 2)
+}
+
+/// A team's weights row by row, rounded to the elements of a stage.
+fn weighed(element: Scalar, depth: usize, weights: &[&[Line]]) -> Vec<f32> {
+    let places = (0..Stages::ROWS as usize).flat_map(|row| (0..depth).map(move |column| place(row, column)));
+    let weight = |(lane, at): (usize, usize)| {
+        let weight = weights
+            .get(at)
+            .map_or(0, |lines| eval::get(lines, 4, lane) as u32);
+        let weight = f32::from_bits(weight);
+        match element {
+            Scalar::F16 => f16::from_f32(weight).to_f32(),
+            _ => bf16::from_f32(weight).to_f32(),
+        }
     };
-    let (depth, rows) = (Stages::DEPTH as usize, Stages::ROWS as usize);
-    let (left, right) = numbers.split_at(stages.left.extent as usize * depth);
-    let team = left.chunks(depth).skip(consumer * rows).take(rows);
-    for (row, left) in team.enumerate() {
+    places.map(weight).collect()
+}
+
+/// Adds the products of a team's rows with columns, each of so many numbers, to its sums.
+fn multiply(left: &[f32], right: &[f32], depth: usize, before: &[&[Line]], sums: &mut [Vec<Line>]) {
+    for (row, left) in left.chunks(depth).enumerate() {
         for (column, right) in right.chunks(depth).enumerate() {
-            // Who has this sum.
-            let (within, eighth) = (row % 16 % 8, row % 16 / 8);
-            let lane = row / 16 * 32 + within * 4 + column % 8 / 2;
-            let number = column / 8 * 4 + eighth * 2 + column % 2;
-            let (Some(before), Some(sums)) = (before.get(number), sums.get_mut(number)) else {
+            let (lane, at) = place(row, column);
+            let (Some(before), Some(sums)) = (before.get(at), sums.get_mut(at)) else {
                 continue;
             };
             let mut sum = f32::from_bits(eval::get(before, 4, lane) as u32);

@@ -33,8 +33,9 @@ struct State {
     here: usize,
     /// Barriers that all have met at.
     met: u64,
-    /// What is in each stage: of the left factor row by row, of the right one column by column.
+    /// What is in each stage: of the left factor row by row, of the others column by column; and what came with the first one to stay.
     stages: Vec<Vec<u16>>,
+    kept: Vec<u16>,
     /// How many times a stage was filled, and how many each team has multiplied.
     filled: u64,
     multiplied: Vec<u64>,
@@ -52,6 +53,7 @@ impl Team {
                 here: 0,
                 met: 0,
                 stages: vec![Vec::new(); stages.map_or(0, |stages| stages.count as usize)],
+                kept: Vec::new(),
                 filled: 0,
                 multiplied: vec![0; stages.map_or(0, |stages| stages.consumers() as usize)],
                 idle: Vec::new(),
@@ -82,8 +84,13 @@ impl Team {
         self.state().met > barrier
     }
 
-    /// The team `who` fills a stage, if one is free.
-    pub(super) fn fill(&self, who: usize, content: impl FnOnce() -> Vec<u16>) -> Staged {
+    /// The team `who` fills a stage, if one is free, with the `content` and, if it is the first one, what stays.
+    pub(super) fn fill(
+        &self,
+        who: usize,
+        kept: impl FnOnce() -> Vec<u16>,
+        content: impl FnOnce() -> Vec<u16>,
+    ) -> Staged {
         let mut state = self.state();
         let behind = state.multiplied.iter().min().copied().unwrap_or(0);
         let count = state.stages.len() as u64;
@@ -94,13 +101,22 @@ impl Team {
         if let Some(stage) = state.stages.get_mut(at) {
             *stage = content();
         }
+        if state.filled == 0 {
+            state.kept = kept();
+        }
         state.filled += 1;
         state.idle.clear();
         Staged::Done
     }
 
-    /// The team `who`, which is number `consumer` of those that multiply, multiplies its next stage, if that is full.
-    pub(super) fn multiply(&self, who: usize, consumer: usize, multiply: impl FnOnce(&[u16])) -> Staged {
+    /// The team `who`, which is number `consumer` of those that multiply, multiplies what stays and its next stage, if that is full; and frees it.
+    pub(super) fn multiply(
+        &self,
+        who: usize,
+        consumer: usize,
+        frees: bool,
+        multiply: impl FnOnce(&[u16], &[u16]),
+    ) -> Staged {
         let mut state = self.state();
         let next = state.multiplied.get(consumer).copied().unwrap_or(0);
         if next >= state.filled {
@@ -108,10 +124,10 @@ impl Team {
         }
         let at = (next % state.stages.len().max(1) as u64) as usize;
         if let Some(stage) = state.stages.get(at) {
-            multiply(stage);
+            multiply(&state.kept, stage);
         }
         if let Some(next) = state.multiplied.get_mut(consumer) {
-            *next += 1;
+            *next += u64::from(frees);
         }
         state.idle.clear();
         Staged::Done

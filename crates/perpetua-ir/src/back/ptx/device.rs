@@ -38,6 +38,11 @@ impl Renderer<'_> {
                 self.copy(d, dead, Scalar::Bool);
                 return vec![d];
             }
+            DeviceOp::FastExp2 => {
+                let (x, d) = (self.in_register(first, Scalar::F32), self.out.word());
+                emit!(self, "ex2.approx.ftz.f32 {d}, {x}");
+                return vec![d];
+            }
             DeviceOp::Barrier => emit!(self, "bar.sync 0"),
             DeviceOp::Fence(scope) => emit!(self, "fence.acq_rel.{}", super::atomic::scope(scope)),
             DeviceOp::Converge => self.converge(),

@@ -63,11 +63,9 @@ pub(super) fn check_limits(kernel: &Kernel, sm: Sm) -> Result<(), RenderError> {
         ParamKind::Buffer { .. } => at.next_multiple_of(8) + 16,
         ParamKind::Value(ty) => at.next_multiple_of(ty.align().into()) + u64::from(ty.size()),
     });
-    let maps = if kernel.stages.is_some() {
-        64 + 2 * stages::MAP_BYTES
-    } else {
-        0
-    };
+    let maps = kernel.stages.as_ref().map_or(0, |stages| {
+        64 + stages::maps(stages).count() as u32 * stages::MAP_BYTES
+    });
     let hidden = 24 + u64::from(maps);
     if parameters.next_multiple_of(8) + hidden > PARAMETERS {
         return Err(limit(
@@ -307,11 +305,8 @@ impl<'k> Renderer<'k> {
         if self.facts.prints() {
             list.push(format!("\t.param .u64 {PRINT_RING}"));
         }
-        if self.kernel.stages.is_some() {
-            list.extend(
-                stages::MAPS.map(|map| format!("\t.param .align 64 .b8 {map}[{}]", stages::MAP_BYTES)),
-            );
-        }
+        let maps = self.kernel.stages.iter().flat_map(stages::maps);
+        list.extend(maps.map(|map| format!("\t.param .align 64 .b8 {map}[{}]", stages::MAP_BYTES)));
         list.join(",\n")
     }
 

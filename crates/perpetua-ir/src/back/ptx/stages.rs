@@ -19,17 +19,19 @@ use crate::ir::{
 
 /// The shared memory of the stages, and of their barriers behind them.
 pub(super) const MEMORY: &str = "perpetua_stages";
-/// Descriptions of both matrices, which the launch makes.
-pub(super) const MAPS: [&str; 2] = ["perpetua_left_map", "perpetua_right_map"];
+/// Descriptions of the matrices, which the launch makes: of each factor that there is.
+const MAPS: [&str; 3] = ["perpetua_left_map", "perpetua_right_map", "perpetua_third_map"];
 /// Bytes of such a description.
 pub(super) const MAP_BYTES: u32 = 128;
 
-/// Bytes of eight rows.
-const EIGHT_ROWS: u32 = 1024;
-/// Bytes of 64 rows.
-const PANEL: u32 = 8 * EIGHT_ROWS;
-/// How deep one product is.
+/// Bytes of a row, and of eight.
+const ROW: u32 = 128;
+const EIGHT_ROWS: u32 = 8 * ROW;
+/// How deep one product is, and how many of them a row has.
 const STEP: u32 = 16;
+const ROW_STEPS: u32 = ROW / 2 / STEP;
+/// In the upper word of a description: rows of 128 bytes whose pieces of 16 bytes change places.
+const SWIZZLED: u32 = 1 << 30;
 /// 32-bit registers of a multiprocessor, on all that there are.
 pub(super) const REGISTERS: u32 = 65_536;
 /// Registers of a lane that fills stages.
@@ -40,6 +42,11 @@ const MOST_REGISTERS: u32 = 240;
 /// way round, would wait for ever.
 const PATIENCE: u64 = 10_000_000_000;
 
+/// Those that a kernel takes.
+pub(super) fn maps(stages: &Stages) -> impl Iterator<Item = &'static str> {
+    MAPS.into_iter().take(stages.factors().count())
+}
+
 /// Where a team is.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
@@ -49,8 +56,12 @@ pub(super) struct Turn {
     parity: Leaf,
     /// Whether this lane speaks for others: for the team, or for its warp.
     speaks: Leaf,
-    /// Where this team's part of the left factor begins in the first stage.
+    /// Where this team's part of the left factor begins, in the first stage or in front of it.
     left: Leaf,
+    /// Where the first stage begins.
+    first: Leaf,
+    /// Whether this stage is the first that the team fills.
+    is_first: Option<Leaf>,
 }
 
 impl<'k> Renderer<'k> {
@@ -66,7 +77,7 @@ impl<'k> Renderer<'k> {
         let lane = self.builtin(Builtin::ThreadIdx(Axis::X));
         let other = self.compare("ne", "u32", Scalar::U32, lane, Leaf::Imm(0));
         emit!(self, "@{other} bra {skip}");
-        let barriers = stages.count * stages.stage_bytes();
+        let barriers = barriers(stages);
         for i in 0..stages.count {
             let (full, free) = (barriers + 8 * i, barriers + 8 * (stages.count + i));
             emit!(self, "mbarrier.init.shared::cta.b64 [{base}+{full}], 1");
@@ -76,7 +87,7 @@ impl<'k> Renderer<'k> {
         }
         emit!(self, "fence.mbarrier_init.release.cluster");
         emit!(self, "fence.proxy.async.shared::cta");
-        for map in MAPS {
+        for map in maps(stages) {
             let map = self.map_address(map);
             emit!(self, "prefetch.tensormap [{map}]");
         }
@@ -154,15 +165,28 @@ impl<'k> Renderer<'k> {
                 let team = self.team();
                 let before = self.words("sub.u32", team, 1u32);
                 let left = self.out.word();
-                emit!(self, "mad.lo.u32 {left}, {before}, {PANEL}, {base}");
+                let rows = if stages.left.across {
+                    stages.depth
+                } else {
+                    Stages::ROWS
+                };
+                emit!(self, "mad.lo.u32 {left}, {before}, {}, {base}", rows * ROW);
                 (speaks, left)
             }
         };
+        let is_first = (fills && stages.kept_bytes() > 0).then(|| {
+            let is_first = self.out.word();
+            emit!(self, "mov.u32 {is_first}, 1");
+            is_first
+        });
+        let first = self.words("add.u32", base, stages.kept_bytes());
         self.turn = Some(Turn {
             stage,
             parity,
             speaks,
             left,
+            first,
+            is_first,
         });
     }
 
@@ -177,14 +201,17 @@ impl<'k> Renderer<'k> {
                 self.fill_stage(stages, turn, at);
                 Vec::new()
             }
-            (StageOp::Multiply, [sums], Some(turn)) => {
+            (StageOp::Multiply | StageOp::Weigh, [sums, weights @ ..], Some(turn)) => {
                 // Registers of its own, for the value before may still be in use.
                 let before = self.leaves_of(self.value(*sums));
                 let sums: Vec<Leaf> = before.iter().map(|_| self.out.word()).collect();
-                for (to, from) in sums.iter().zip(before) {
-                    self.copy(*to, from, Scalar::F32);
+                let adds = before.iter().any(|leaf| *leaf != Leaf::Imm(0));
+                if adds {
+                    for (to, from) in sums.iter().zip(before) {
+                        self.copy(*to, from, Scalar::F32);
+                    }
                 }
-                self.multiply_stage(stages, turn, &sums);
+                self.multiply_stage(stages, turn, &sums, weights.first().copied(), adds);
                 sums
             }
             // The verifier admits no others.
@@ -205,7 +232,11 @@ impl<'k> Renderer<'k> {
         else {
             return false;
         };
-        let is_one = *op == DeviceOp::Stage(StageOp::Multiply) && args[..] == [*v] && x == w && from == to;
+        let (DeviceOp::Stage(StageOp::Multiply | StageOp::Weigh), [sums, weights @ ..]) = (op, &args[..])
+        else {
+            return false;
+        };
+        let is_one = sums == v && x == w && from == to;
         let Base::Local(id) = from.base else {
             return false;
         };
@@ -226,14 +257,14 @@ impl<'k> Renderer<'k> {
             return false;
         };
         let sums = self.leaves_of(Span { ..*span });
-        self.multiply_stage(stages, turn, &sums);
+        self.multiply_stage(stages, turn, &sums, weights.first().copied(), true);
         true
     }
 
     /// The address of a barrier of the stage whose turn it is.
     fn barrier_of(&mut self, stages: &Stages, turn: Turn, free: bool) -> Leaf {
         let base = self.memory_of_stages();
-        let (d, all) = (self.out.word(), stages.count * stages.stage_bytes());
+        let (d, all) = (self.out.word(), barriers(stages));
         emit!(self, "mad.lo.u32 {d}, {}, 8, {base}", turn.stage);
         let offset = all + if free { 8 * stages.count } else { 0 };
         self.words("add.u32", d, offset)
@@ -280,60 +311,97 @@ impl<'k> Renderer<'k> {
         self.wait_for_phase(free, turn.parity);
         let full = self.barrier_of(stages, turn, false);
         let bytes = stages.stage_bytes();
+        let part = self.out.word();
+        emit!(self, "mad.lo.u32 {part}, {}, {bytes}, {}", turn.stage, turn.first);
+        let expected = match turn.is_first {
+            None => Leaf::Imm(bytes.into()),
+            Some(is_first) => {
+                let expected = self.out.word();
+                emit!(
+                    self,
+                    "mad.lo.u32 {expected}, {is_first}, {}, {bytes}",
+                    stages.kept_bytes()
+                );
+                expected
+            }
+        };
         emit!(
             self,
-            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{full}], {bytes}"
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{full}], {expected}"
         );
-        let (base, part) = (self.memory_of_stages(), self.out.word());
-        emit!(self, "mad.lo.u32 {part}, {}, {bytes}, {base}", turn.stage);
-        let sides = [(row, false), (column, true)].into_iter().zip(stages.factors());
-        for (((first, is_right), factor), map) in sides.zip(MAPS) {
-            let map = self.map_address(map);
-            let ([rows, columns], copies) = stages.copies(is_right);
-            let start = if is_right {
-                stages.left.bytes(stages.element)
-            } else {
-                0
-            };
-            let (mut part, mut first) = (self.words("add.u32", part, start), first);
-            let (mut how, mut to_whom) = (String::new(), String::new());
-            let bytes = rows * columns * stages.element.size();
-            if is_right && stages.pairs {
-                let rank = self.rank();
-                let (own, own_first) = (self.out.word(), self.out.word());
-                emit!(self, "mad.lo.u32 {own}, {rank}, {}, {part}", bytes * copies);
-                emit!(
-                    self,
-                    "mad.lo.u32 {own_first}, {rank}, {}, {first}",
-                    factor.extent / 2
-                );
-                (part, first) = (own, own_first);
-                let both = self.out.half();
-                emit!(self, "mov.b16 %h{both}, 3");
-                (how, to_whom) = (".multicast::cluster".into(), format!(", %h{both}"));
-            }
-            for copy in 0..copies {
-                let to = self.words("add.u32", part, copy * bytes);
-                let across = self.words("add.u32", first, copy * Stages::DEPTH);
-                // Columns come before rows.
-                let at = if factor.across {
-                    [across, depth]
-                } else {
-                    [depth, across]
-                };
-                // Hardware takes signed numbers: what is beyond them is beyond the matrix.
-                let at = at.map(|leaf| self.words("min.u32", leaf, i32::MAX as u32));
-                let at = at.map(|leaf| self.in_register(leaf, Scalar::U32));
-                emit!(
-                    self,
-                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{how} [{to}], [{map}, {{{}, {}}}], [{full}]{to_whom}",
-                    at[0],
-                    at[1]
-                );
+        let from = [[row, depth], [column, depth], [Leaf::Imm(0), column]];
+        let mut start = 0;
+        for number in 0..stages.factors().count() {
+            let [first, depth] = from[number];
+            match turn.is_first.filter(|_| number == 0) {
+                Some(is_first) => {
+                    let kept = self.out.label();
+                    let other = self.compare("eq", "u32", Scalar::U32, is_first, Leaf::Imm(0));
+                    emit!(self, "@{other} bra {kept}");
+                    emit!(self, "mov.u32 {is_first}, 0");
+                    let base = self.memory_of_stages();
+                    self.copy_part(stages, number, [first, depth], base, full);
+                    self.out.place(kept);
+                }
+                None => {
+                    let to = self.words("add.u32", part, start);
+                    self.copy_part(stages, number, [first, depth], to, full);
+                    start += stages.part_bytes(number);
+                }
             }
         }
         self.out.place(skip);
         self.next_stage(stages, turn);
+    }
+
+    /// Starts the copies of a factor's part, from this row or column of sums and this depth on.
+    fn copy_part(
+        &mut self,
+        stages: &Stages,
+        number: usize,
+        [mut first, depth]: [Leaf; 2],
+        mut part: Leaf,
+        full: Leaf,
+    ) {
+        let Some((factor, map)) = stages.factors().zip(MAPS).nth(number) else {
+            return;
+        };
+        let map = self.map_address(map);
+        let ([rows, columns], copies) = stages.copies(number);
+        let (mut how, mut to_whom) = (String::new(), String::new());
+        let bytes = rows * columns * stages.element.size();
+        if number == 1 && stages.pairs {
+            let rank = self.rank();
+            let (own, own_first) = (self.out.word(), self.out.word());
+            emit!(self, "mad.lo.u32 {own}, {rank}, {}, {part}", bytes * copies);
+            emit!(
+                self,
+                "mad.lo.u32 {own_first}, {rank}, {}, {first}",
+                factor.extent / 2
+            );
+            (part, first) = (own, own_first);
+            let both = self.out.half();
+            emit!(self, "mov.b16 %h{both}, 3");
+            (how, to_whom) = (".multicast::cluster".into(), format!(", %h{both}"));
+        }
+        for copy in 0..copies {
+            let to = self.words("add.u32", part, copy * bytes);
+            let beside = copy * columns;
+            // Columns come before rows.
+            let at = match factor.across {
+                true => [self.words("add.u32", first, beside), depth],
+                false => [self.words("add.u32", depth, beside), first],
+            };
+            // Hardware takes signed numbers: what is beyond them is beyond the matrix.
+            let at = at.map(|leaf| self.words("min.u32", leaf, i32::MAX as u32));
+            let at = at.map(|leaf| self.in_register(leaf, Scalar::U32));
+            emit!(
+                self,
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{how} [{to}], [{map}, {{{}, {}}}], [{full}]{to_whom}",
+                at[0],
+                at[1]
+            );
+        }
     }
 
     /// Waits for all copies, also of stages that nobody multiplies: the block must not end while its memory is still written to.
@@ -368,51 +436,95 @@ impl<'k> Renderer<'k> {
         d
     }
 
-    fn multiply_stage(&mut self, stages: &Stages, turn: Turn, sums: &[Leaf]) {
+    /// Adds the product of the left factor, or of `weights`, with what stands right of it in the stage; or makes it the sums.
+    fn multiply_stage(
+        &mut self,
+        stages: &Stages,
+        turn: Turn,
+        sums: &[Leaf],
+        weights: Option<Value>,
+        adds: bool,
+    ) {
         let full = self.barrier_of(stages, turn, false);
         self.wait_for_phase(full, turn.parity);
-        let base = self.memory_of_stages();
-        let right = self.words("add.u32", base, stages.left.bytes(stages.element));
-        let words = [(&stages.left, turn.left), (&stages.right, right)].map(|(factor, first)| {
-            let at = self.out.word();
-            emit!(
-                self,
-                "mad.lo.u32 {at}, {}, {}, {first}",
-                turn.stage,
-                stages.stage_bytes()
-            );
-            let (low, high, step) = described(factor);
-            emit!(self, "bfe.u32 {at}, {at}, 4, 14");
-            emit!(self, "or.b32 {at}, {at}, {low}");
-            (at, high, step)
-        });
-        let list: Vec<String> = sums.iter().map(Leaf::to_string).collect();
-        let list = list.join(", ");
         let element = match stages.element {
             Scalar::BF16 => "bf16",
             _ => "f16",
         };
-        let columns = stages.right.extent;
-        let [a_across, b_across] = stages.factors().map(|factor| u32::from(factor.across));
-        let steps: Vec<[Leaf; 2]> = (0..Stages::DEPTH / STEP)
+        // Two in a word, as a lane has those of its rows, and of 16 columns those of the first eight before those of the others.
+        let weights: Option<Vec<Leaf>> = weights.map(|weights| {
+            let weights = self.leaves_of(self.value(weights));
+            let two = weights.chunks_exact(2).map(|two| {
+                let [low, high] = [0, 1].map(|i| self.in_register(two[i], Scalar::F32));
+                let d = self.out.word();
+                emit!(self, "cvt.rn.{element}x2.f32 {d}, {high}, {low}");
+                d
+            });
+            two.collect()
+        });
+        let (right, third) = match &weights {
+            Some(_) => (stages.third.as_ref().map(|third| (third, 2)), true),
+            None => (Some((&stages.right, 1)), false),
+        };
+        let Some((right, number)) = right else {
+            return;
+        };
+        // What stands in a stage before the right factor.
+        let before = match (stages.kept_bytes(), third) {
+            (0, _) => stages.part_bytes(0),
+            (_, false) => 0,
+            (_, true) => stages.part_bytes(1),
+        };
+        let stage = self.out.word();
+        let (start, bytes) = (self.words("add.u32", turn.first, before), stages.stage_bytes());
+        emit!(self, "mad.lo.u32 {stage}, {}, {bytes}, {start}", turn.stage);
+        let right_words = self.described(right, stages.depth_of(number), stage);
+        let left_words = weights.is_none().then(|| {
+            let left = match stages.kept_bytes() {
+                0 => {
+                    let left = self.out.word();
+                    emit!(self, "mad.lo.u32 {left}, {}, {bytes}, {}", turn.stage, turn.left);
+                    left
+                }
+                _ => turn.left,
+            };
+            self.described(&stages.left, stages.depth, left)
+        });
+        let list: Vec<String> = sums.iter().map(Leaf::to_string).collect();
+        let (list, columns) = (list.join(", "), right.extent);
+        let [a_across, b_across] = [&stages.left, right].map(|factor| u32::from(factor.across));
+        let steps: Vec<(String, Leaf)> = (0..stages.depth_of(number) / STEP)
             .map(|i| {
-                words.map(|(at, high, step)| {
-                    let low = self.words("add.u32", at, i * step);
-                    let d = self.out.wide();
-                    emit!(self, "mov.b64 {d}, {{{low}, {high}}}");
-                    d
-                })
+                let b = self.step(right, right_words, i);
+                let a = match (left_words, &weights) {
+                    (Some(words), _) => self.step(&stages.left, words, i).to_string(),
+                    (None, weights) => {
+                        let four = weights.iter().flatten().skip(4 * i as usize).take(4);
+                        let four: Vec<String> = four.map(Leaf::to_string).collect();
+                        format!("{{{}}}", four.join(", "))
+                    }
+                };
+                (a, b)
             })
             .collect();
+        let ways = if weights.is_none() {
+            format!("{a_across}, {b_across}")
+        } else {
+            b_across.to_string()
+        };
         emit!(self, "wgmma.fence.sync.aligned");
-        for [a, b] in steps {
+        for (i, (a, b)) in steps.into_iter().enumerate() {
+            let adds = u32::from(adds || i > 0);
             emit!(
                 self,
-                "wgmma.mma_async.sync.aligned.m64n{columns}k{STEP}.f32.{element}.{element} {{{list}}}, {a}, {b}, 1, 1, 1, {a_across}, {b_across}"
+                "wgmma.mma_async.sync.aligned.m64n{columns}k{STEP}.f32.{element}.{element} {{{list}}}, {a}, {b}, {adds}, 1, 1, {ways}"
             );
         }
         emit!(self, "wgmma.commit_group.sync.aligned");
         emit!(self, "wgmma.wait_group.sync.aligned 0");
+        if stages.third.is_some() && !third {
+            return;
+        }
         let free = self.barrier_of(stages, turn, true);
         match stages.pairs {
             true => {
@@ -433,18 +545,31 @@ impl<'k> Renderer<'k> {
         }
         self.next_stage(stages, turn);
     }
+
+    /// Describes the part of a factor that begins at an address: the lower word, to whose low bits the address grows, and the upper one.
+    fn described(&mut self, factor: &Factor, depth: u32, address: Leaf) -> (Leaf, u32) {
+        let at = self.out.word();
+        emit!(self, "bfe.u32 {at}, {address}, 4, 14");
+        // From 64 columns to the next, where the depth goes from row to row. Else all of a step's depth lies in a row.
+        let panels = if factor.across { depth * ROW >> 4 } else { 1 };
+        emit!(self, "or.b32 {at}, {at}, {}", panels << 16);
+        (at, SWIZZLED | EIGHT_ROWS >> 4)
+    }
+
+    /// What `wgmma` is told of a part in its step `i`.
+    fn step(&mut self, factor: &Factor, (at, high): (Leaf, u32), i: u32) -> Leaf {
+        let bytes = match factor.across {
+            true => i * STEP * ROW,
+            // A row has so many steps, and then come the next 64 columns.
+            false => i / ROW_STEPS * factor.extent * ROW + i % ROW_STEPS * STEP * 2,
+        };
+        let (low, d) = (self.words("add.u32", at, bytes >> 4), self.out.wide());
+        emit!(self, "mov.b64 {d}, {{{low}, {high}}}");
+        d
+    }
 }
 
-/// How a factor lies in a stage, as `wgmma` is told it: what stands beside its address in the lower word, the upper word, and by how much the address grows
-/// from one product to the next; all of it in pieces of 16 bytes.
-fn described(factor: &Factor) -> (u32, u32, u32) {
-    /// 128 bytes whose pieces change places.
-    const SWIZZLED: u32 = 1 << 30;
-    let high = SWIZZLED | EIGHT_ROWS >> 4;
-    match factor.across {
-        // From 64 columns to the next, and from eight rows to the next.
-        true => ((PANEL >> 4) << 16, high, (STEP / 8 * EIGHT_ROWS) >> 4),
-        // All of the depth lies in a row, so how far it is from one row's end to the next does not count.
-        false => (1 << 16, high, (STEP * 2) >> 4),
-    }
+/// Where the barriers begin.
+fn barriers(stages: &Stages) -> u32 {
+    stages.kept_bytes() + stages.count * stages.stage_bytes()
 }

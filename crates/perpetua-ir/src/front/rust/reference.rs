@@ -213,6 +213,7 @@ fn functions(text: &mut String) -> std::fmt::Result {
         (IntrinsicGroup::Sync, "Barriers and fences"),
         (IntrinsicGroup::Shared, "Shared memory"),
         (IntrinsicGroup::Subgroup, "Subgroups"),
+        (IntrinsicGroup::Fast, "Fast arithmetic"),
         (IntrinsicGroup::Atomic, "Atomic operations"),
         (IntrinsicGroup::Resident, "Resident kernels"),
     ];

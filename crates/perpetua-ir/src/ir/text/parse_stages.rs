@@ -11,25 +11,37 @@ impl Parser<'_> {
         let count = self.cursor.number("the number of stages")?;
         self.token(",")?;
         let element = self.scalar_type()?;
-        let (left, right) = (self.factor()?, self.factor()?);
-        self.cursor.gap();
-        let pairs = self.cursor.eat(",");
-        if pairs {
-            self.cursor.gap();
-            self.cursor.expect("pairs")?;
-        }
-        self.token(")")?;
-        Ok(Stages {
+        self.token(",")?;
+        let left = self.factor()?;
+        self.token(",")?;
+        let mut stages = Stages {
             count,
             element,
             left,
-            right,
-            pairs,
-        })
+            right: self.factor()?,
+            third: None,
+            depth: Stages::DEPTH,
+            pairs: false,
+        };
+        self.cursor.gap();
+        while self.cursor.eat(",") {
+            self.cursor.gap();
+            if self.cursor.eat("pairs") {
+                stages.pairs = true;
+            } else if self.cursor.rest().starts_with(|c: char| c.is_ascii_digit()) {
+                stages.depth = self.cursor.number("how deep a stage is")?;
+                self.cursor.gap();
+                self.cursor.expect("deep")?;
+            } else {
+                stages.third = Some(self.factor()?);
+            }
+            self.cursor.gap();
+        }
+        self.token(")")?;
+        Ok(stages)
     }
 
     fn factor(&mut self) -> Result<Factor> {
-        self.token(",")?;
         let way = |word: &str| match word {
             "along" => Some(false),
             "across" => Some(true),

@@ -92,6 +92,9 @@ fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
             }
             f.write_str(")")?;
         }
+        if stages.depth != Stages::DEPTH {
+            write!(f, ", {} deep", stages.depth)?;
+        }
         f.write_str(if stages.pairs { ", pairs)" } else { ")" })?;
     }
     if kernel.pointer_width != 64 {

@@ -450,6 +450,14 @@ impl Reader<'_> {
                     let outs = self.defined(out.iter().copied());
                     (Act::Exchange(*op, *s, ins), outs)
                 }
+                DeviceOp::FastExp2 => {
+                    let x = self.all(args.iter().copied()).first().copied();
+                    let x = x.ok_or(Refusal::Unknown("an operation without its operand"))?;
+                    (
+                        Act::Unary(UnaryOp::Exp2, *s, x),
+                        self.defined(out.iter().copied()),
+                    )
+                }
                 DeviceOp::Barrier => (Act::Barrier, Vec::new()),
                 DeviceOp::Fence(_) => (Act::Fence, Vec::new()),
                 DeviceOp::Clock => (Act::Clock, self.defined(out.iter().copied())),

@@ -51,6 +51,7 @@ impl Emitter<'_> {
             },
             I::SharedArray | I::SharedSlice => self.shared(what, e),
             I::StageFactors => self.stage_factors(args, line),
+            I::StageThird => self.stage_third(args, line),
             I::StagePairs => {
                 self.pairs = true;
                 if let Some(stages) = &mut self.k.kernel_mut().stages {
@@ -185,13 +186,15 @@ impl Emitter<'_> {
         let [left_type, right_type] = types else {
             return Err(self.error(line, "`stage_factors` lacks its types", ""));
         };
-        let (left, count, element) = self.factor(left, left_type)?;
-        let (right, other_count, other_element) = self.factor(rest, right_type)?;
-        if (count, element) != (other_count, other_element) {
+        let (left, depth, count, element) = self.factor(left, left_type)?;
+        let (right, other_depth, other_count, other_element) = self.factor(rest, right_type)?;
+        if (depth, count, element) != (other_depth, other_count, other_element) {
             return Err(self.error(
                 line,
-                format!("the factors are {count} stages of {element} and {other_count} of {other_element}"),
-                "give both as many of the same elements",
+                format!(
+                    "the factors are {count} stages of {element}, {depth} deep, and {other_count} of {other_element}, {other_depth} deep"
+                ),
+                "give both as many of the same elements, as deep",
             ));
         }
         let pairs = self.pairs;
@@ -208,20 +211,51 @@ impl Emitter<'_> {
             element,
             left,
             right,
+            third: None,
+            depth,
             pairs,
         });
         Ok(Val::unit())
     }
 
-    /// A factor, how many stages it has, and its elements.
-    fn factor(&mut self, args: &[Expr], ty: &Expr) -> Result<(Factor, u32, Scalar)> {
-        let line = ty.line;
-        let ir = self.ir_type(&ty.ty, line)?;
-        let Some((extent, across, count, element)) = described(&ir) else {
+    /// The third factor of a chain.
+    fn stage_third(&mut self, args: &[Expr], line: u32) -> Result<Val> {
+        let (Some(third), Some([ty])) = (args.get(..4), args.get(4..)) else {
+            return Err(self.error(line, "`stage_third` lacks its factor", ""));
+        };
+        let (third, depth, count, element) = self.factor(third, ty)?;
+        let stages = self.k.kernel_mut().stages.as_mut();
+        let Some(stages) = stages.filter(|stages| stages.third.is_none()) else {
             return Err(self.error(
                 line,
-                format!("a factor of `stage_factors` is no `{ir}`"),
-                "write `[[[T; 64]; EXTENT]; STAGES]`, or `[[[[T; 64]; 64]; EXTENT / 64]; STAGES]` where the depth goes from row to row",
+                "`stage_third` stands behind one call of `stage_factors`",
+                "say first what is multiplied, and then what the product's weights are multiplied with, once",
+            ));
+        };
+        let (wanted, same) = (stages.right.extent, (stages.count, stages.element));
+        if (depth, (count, element)) != (wanted, same) {
+            return Err(self.error(
+                line,
+                format!("the third factor is {count} stages of {element}, {depth} deep"),
+                format!(
+                    "it is as deep as the right one has columns of sums, {wanted}, of as many stages, {}, of the same elements, {}",
+                    same.0, same.1
+                ),
+            ));
+        }
+        stages.third = Some(third);
+        Ok(Val::unit())
+    }
+
+    /// A factor, how deep a stage of it is, how many it has, and its elements.
+    fn factor(&mut self, args: &[Expr], ty: &Expr) -> Result<(Factor, u32, u32, Scalar)> {
+        let line = ty.line;
+        let ir = self.ir_type(&ty.ty, line)?;
+        let Some((extent, across, depth, count, element)) = described(&ir) else {
+            return Err(self.error(
+                line,
+                format!("a factor in stages is no `{ir}`"),
+                "write `[[[T; DEPTH]; EXTENT]; STAGES]`, or `[[[[T; 64]; DEPTH]; EXTENT / 64]; STAGES]` where the depth goes from row to row; `DEPTH` is 64",
             ));
         };
         let buffer = match args.first().map(|arg| self.expr(arg)).transpose()? {
@@ -232,7 +266,7 @@ impl Emitter<'_> {
             _ => {
                 return Err(self.error(
                     line,
-                    "a factor of `stage_factors` is no buffer",
+                    "a factor in stages is no buffer",
                     "pass a parameter `&[T]` as it is",
                 ));
             }
@@ -243,7 +277,7 @@ impl Emitter<'_> {
             *param = self.k.param_of(value).ok_or_else(|| {
                 self.error(
                     arg.line,
-                    "rows, columns and pitch of a factor of `stage_factors` are parameters of the kernel",
+                    "rows, columns and pitch of a factor in stages are parameters of the kernel",
                     "add a parameter of type `usize`, and pass it as it is: launches describe the matrix by it",
                 )
             })?;
@@ -254,7 +288,7 @@ impl Emitter<'_> {
             extent,
             across,
         };
-        Ok((factor, count, element))
+        Ok((factor, depth, count, element))
     }
 
     /// A name that no shared variable has.
@@ -323,8 +357,8 @@ impl Emitter<'_> {
     }
 }
 
-/// What the type of a factor says: its extent, whether its depth goes from row to row, the number of stages, and its elements.
-fn described(ty: &Type) -> Option<(u32, bool, u32, Scalar)> {
+/// What the type of a factor says: its extent, whether its depth goes from row to row, how deep a stage is, their number, and its elements.
+fn described(ty: &Type) -> Option<(u32, bool, u32, u32, Scalar)> {
     let array = |ty: &Type| match ty {
         Type::Array(element, n) => Some(((**element).clone(), *n)),
         _ => None,
@@ -332,11 +366,11 @@ fn described(ty: &Type) -> Option<(u32, bool, u32, Scalar)> {
     let (stage, count) = array(ty)?;
     let (outer, number) = array(&stage)?;
     let (inner, width) = array(&outer)?;
-    let (extent, across, width, element) = match array(&inner) {
-        Some((element, narrow)) if width == Stages::DEPTH => {
-            (number.checked_mul(Stages::DEPTH)?, true, narrow, element)
+    match array(&inner) {
+        Some((element, narrow)) => {
+            let extent = number.checked_mul(Stages::DEPTH)?;
+            (narrow == Stages::DEPTH).then_some((extent, true, width, count, element.as_scalar()?))
         }
-        _ => (number, false, width, inner),
-    };
-    (width == Stages::DEPTH).then_some((extent, across, count, element.as_scalar()?))
+        None => Some((number, false, width, count, inner.as_scalar()?)),
+    }
 }

@@ -63,7 +63,9 @@ impl Checker<'_> {
         let (ty, args) = match intrinsic.group() {
             IntrinsicGroup::CudaIndex => (Ty::I32, Vec::new()),
             IntrinsicGroup::Index => (Ty::USIZE, Vec::new()),
-            IntrinsicGroup::Shared if intrinsic == Intrinsic::StageFactors => {
+            IntrinsicGroup::Shared
+                if matches!(intrinsic, Intrinsic::StageFactors | Intrinsic::StageThird) =>
+            {
                 (Ty::unit(), self.stage_factors(generics, args, line)?)
             }
             IntrinsicGroup::Shared if intrinsic == Intrinsic::StagePairs => {
@@ -95,7 +97,10 @@ impl Checker<'_> {
                 (Ty::Ref(true, Rc::new(target)), Vec::new())
             }
             IntrinsicGroup::Atomic => self.atomic(intrinsic, args)?,
-            IntrinsicGroup::Sync | IntrinsicGroup::Subgroup | IntrinsicGroup::Resident => {
+            IntrinsicGroup::Sync
+            | IntrinsicGroup::Subgroup
+            | IntrinsicGroup::Fast
+            | IntrinsicGroup::Resident => {
                 match DeviceOp::of_language(name) {
                     Some(op) => self.device(op, args)?,
                     None if intrinsic == Intrinsic::CheckIndex => {
@@ -145,7 +150,7 @@ impl Checker<'_> {
         Ok((ty, checked))
     }
 
-    /// The arguments of `stage_factors`; behind them its types, as those of expressions that nobody computes.
+    /// The arguments of `stage_factors` and its kin; behind them its types, as those of expressions that nobody computes.
     fn stage_factors(
         &mut self,
         generics: &[GenericArg],
@@ -162,7 +167,7 @@ impl Checker<'_> {
         }
         for generic in generics {
             let GenericArg::Type(ty) = generic else {
-                return Err(self.error(line, "`stage_factors` takes two types", ""));
+                return Err(self.error(line, "matrices in stages take types", ""));
             };
             let (ty, kind) = (self.ty(ty, line)?, ExprKind::Zero);
             checked.push(Expr { line, ty, kind });
