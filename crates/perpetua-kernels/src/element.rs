@@ -83,6 +83,64 @@ impl Storage for bf16 {
     }
 }
 
+/// A type of which two numbers lie in a word.
+#[device]
+pub(crate) trait Paired: Storage {
+    /// The bits of one.
+    fn bits(self) -> u32;
+    /// The number of these bits.
+    fn of(bits: u32) -> Self;
+}
+
+#[device]
+impl Paired for f16 {
+    fn bits(self) -> u32 {
+        self.to_bits() as u32
+    }
+
+    fn of(bits: u32) -> f16 {
+        f16::from_bits(bits as u16)
+    }
+}
+
+#[device]
+impl Paired for bf16 {
+    fn bits(self) -> u32 {
+        self.to_bits() as u32
+    }
+
+    fn of(bits: u32) -> bf16 {
+        bf16::from_bits(bits as u16)
+    }
+}
+
+/// Two numbers times `alpha`, rounded, in a word.
+#[device]
+pub(crate) fn pair<T: Paired>(sums: [f32; 2], alpha: f32) -> u32 {
+    let low = T::narrow(alpha * sums[0]);
+    let high = T::narrow(alpha * sums[1]);
+    low.bits() | high.bits() << 16
+}
+
+/// Of four lanes, each with four words, lane `i` gets word `i` of each.
+#[device]
+pub(crate) fn turned(words: [u32; 4], lane: u32) -> [u32; 4] {
+    let [a, b, c, d] = words;
+    let (odd, upper) = (lane % 2 == 1, lane / 2 % 2 == 1);
+    // First two lanes exchange, then two pairs of them.
+    let first = subgroup_shuffle_xor(if odd { a } else { b }, 1);
+    let second = subgroup_shuffle_xor(if odd { c } else { d }, 1);
+    let near = if odd { [first, b] } else { [a, first] };
+    let far = if odd { [second, d] } else { [c, second] };
+    let third = subgroup_shuffle_xor(if upper { near[0] } else { far[0] }, 2);
+    let fourth = subgroup_shuffle_xor(if upper { near[1] } else { far[1] }, 2);
+    if upper {
+        [third, fourth, far[0], far[1]]
+    } else {
+        [near[0], near[1], third, fourth]
+    }
+}
+
 /// What is read at a time: a number, or those of 16 bytes.
 #[device]
 pub(crate) trait Piece: GpuType {

@@ -112,6 +112,38 @@ fn staged() {
 }
 
 #[test]
+fn attention_in_stages() {
+    for dim in [64, 128] {
+        for element in [Element::F16, Element::Bf16] {
+            let kernel = AttentionKernel::new(1, 8, [512, 512], dim)
+                .with_element(element)
+                .in_stages();
+            for kernel in [kernel, kernel.causal()] {
+                let ptx = kernel.ptx_for(90).unwrap();
+                let Some(assembled) = ptxas(&ptx, "sm_90a").required("attention").unwrap() else {
+                    return;
+                };
+                let usage = &assembled.usage[0];
+                println!("{usage:?}");
+                assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
+                let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+                let complains = complaints.iter().find(|word| assembled.log.contains(**word));
+                assert_eq!(complains, None, "{}", assembled.log);
+                let Some(code) = nvdisasm(&assembled.cubin).required("attention").unwrap() else {
+                    continue;
+                };
+                // Queries with keys, in steps of 16 columns, then weights with values, in steps of 16 keys.
+                let products = |columns: usize| code.matches(&format!("HGMMA.64x{columns}x16.F32")).count();
+                assert_eq!(products(128), dim / 16 + if dim == 128 { 8 } else { 0 }, "{code}");
+                assert_eq!(products(64), if dim == 64 { 8 } else { 0 }, "{code}");
+                assert_eq!(code.matches("UTMALDG.2D").count(), 3 * dim / 64, "{code}");
+                assert!(code.contains("MUFU.EX2"), "{code}");
+            }
+        }
+    }
+}
+
+#[test]
 fn rows() {
     for columns in [100, 1000, 4000, 5000] {
         for element in [Element::F32, Element::F16, Element::Bf16] {

@@ -1,13 +1,16 @@
 //! Attention: for each query the mean of values, weighed by the softmax of its products with the keys. Must not know models.
 
 mod forward;
+mod in_stages;
+mod staged;
 
 use perpetua_device::{KernelArg, LaunchConfig, Stream};
+use perpetua_ir::back::Sm;
 use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, instance};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
 
 /// The most columns of a head.
@@ -17,7 +20,7 @@ const MOST_COLUMNS: usize = 256;
 /// `[batch, heads, queries, dim]`, K and V of `[batch, key heads, keys, dim]`, and the result of Q's shape; with lengths with a fifth one in front
 /// of the result.
 ///
-/// Heads have up to 256 columns. Sums are in `f32`: against exact arithmetic an element is off by about `(dim + keys / 64) * 2^-23` of the largest
+/// Heads have up to 256 columns. On devices with `Capability::Stages` what [`AttentionKernel::in_stages`] takes is computed so. Sums are in `f32`: against exact arithmetic an element is off by about `(dim + keys / 64) * 2^-23` of the largest
 /// value, and by the rounding of its type. A query that sees no key gets zeros. A NaN or an infinity in V may reach queries that do not see it.
 ///
 /// ```
@@ -47,6 +50,7 @@ pub struct AttentionKernel {
     causal: bool,
     with_lengths: bool,
     element: Element,
+    in_stages: bool,
 }
 
 impl AttentionKernel {
@@ -64,6 +68,7 @@ impl AttentionKernel {
             causal: false,
             with_lengths: false,
             element: Element::F32,
+            in_stages: false,
         }
     }
 
@@ -96,6 +101,24 @@ impl AttentionKernel {
     pub fn with_element(mut self, element: Element) -> AttentionKernel {
         self.element = element;
         self
+    }
+
+    /// By products in stages ([`Capability::Stages`](perpetua_ir::back::Capability::Stages)), which without this are taken where the device and the rest allow it:
+    /// [`Element::F16`] or [`Element::Bf16`], heads of 64 or 128 columns, no lengths, buffers that begin at multiples of 16 bytes. Else a launch
+    /// says what is not so. A scale that is no positive number is left to the other kernel.
+    ///
+    /// Weights are rounded to the type of the values before they are multiplied with them: against exact arithmetic an element is off by up to `2^-12` (`F16`) or
+    /// `2^-9` (`Bf16`) of the largest value more.
+    pub fn in_stages(mut self) -> AttentionKernel {
+        self.in_stages = true;
+        self
+    }
+
+    /// A launch of which a block has so many queries of a head.
+    fn config(&self, queries: usize, lanes: u32) -> LaunchConfig {
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let tiles = number(self.queries.div_ceil(queries));
+        LaunchConfig::new([tiles, number(self.heads), number(self.batch)], lanes)
     }
 
     fn operands(&self, kernel: &'static str) -> Result<Vec<Operand>> {
@@ -151,14 +174,23 @@ impl Kernel for AttentionKernel {
         }
     }
 
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        match (self.in_stages, self.instance_in_stages(), sm) {
+            // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it says why it may.
+            (true, Some(function), 90) => ptx_of(unsafe { unchecked(function) }, Sm::of_device(9, 0)),
+            _ => ptx_of(self.function(), sm),
+        }
+    }
+
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
         let function = self.function();
         check(function.name(), &self.operands(function.name())?, args)?;
-        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let tiles = number(self.queries.div_ceil(forward::TILE));
-        let config = LaunchConfig::new([tiles, number(self.heads), number(self.batch)], 256);
+        let config = self.config(forward::TILE, 256);
         if config.lanes() == 0 || self.dim == 0 {
             return Ok(());
+        }
+        if self.takes_stages(stream, args) {
+            return self.launch_in_stages(stream, args);
         }
         let group = self.heads / self.key_heads;
         let mut all = args![self.queries, self.keys, self.dim, self.heads, group, self.scale].to_vec();

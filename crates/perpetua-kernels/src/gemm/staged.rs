@@ -5,7 +5,7 @@ use perpetua::prelude::*;
 
 use super::naive::scaled;
 use super::tensor_core::Factors;
-use crate::element::Storage;
+use crate::element::{Paired, pair, turned};
 
 /// Most tiles of a product.
 pub(super) const MOST_TILES: usize = 1 << 30;
@@ -147,37 +147,6 @@ impl Instance {
     }
 }
 
-/// A type of which two numbers lie in a word.
-#[device]
-trait Paired: Storage {
-    /// The bits of one.
-    fn bits(self) -> u32;
-    /// The number of these bits.
-    fn of(bits: u32) -> Self;
-}
-
-#[device]
-impl Paired for f16 {
-    fn bits(self) -> u32 {
-        self.to_bits() as u32
-    }
-
-    fn of(bits: u32) -> f16 {
-        f16::from_bits(bits as u16)
-    }
-}
-
-#[device]
-impl Paired for bf16 {
-    fn bits(self) -> u32 {
-        self.to_bits() as u32
-    }
-
-    fn of(bits: u32) -> bf16 {
-        bf16::from_bits(bits as u16)
-    }
-}
-
 /// Memory that C is written to.
 #[device]
 trait Sink: GpuType {
@@ -250,33 +219,6 @@ fn corner(tile: u32, rows: u32, columns: u32, high: u32, wide: u32) -> [u32; 2] 
     let high_group = if rows - first < GROUP { rows - first } else { GROUP };
     let within = tile % group;
     [(first + within % high_group) * high, within / high_group * wide]
-}
-
-/// Two neighbours in C, of which nothing was before.
-#[device]
-fn pair<T: Paired>(sums: [f32; 2], alpha: f32) -> u32 {
-    let low = T::narrow(alpha * sums[0]);
-    let high = T::narrow(alpha * sums[1]);
-    low.bits() | high.bits() << 16
-}
-
-/// Of four lanes, each with four words, lane `i` gets word `i` of each.
-#[device]
-fn turned(words: [u32; 4], lane: u32) -> [u32; 4] {
-    let [a, b, c, d] = words;
-    let (odd, upper) = (lane % 2 == 1, lane / 2 % 2 == 1);
-    // First two lanes exchange, then two pairs of them.
-    let first = subgroup_shuffle_xor(if odd { a } else { b }, 1);
-    let second = subgroup_shuffle_xor(if odd { c } else { d }, 1);
-    let near = if odd { [first, b] } else { [a, first] };
-    let far = if odd { [second, d] } else { [c, second] };
-    let third = subgroup_shuffle_xor(if upper { near[0] } else { far[0] }, 2);
-    let fourth = subgroup_shuffle_xor(if upper { near[1] } else { far[1] }, 2);
-    if upper {
-        [third, fourth, far[0], far[1]]
-    } else {
-        [near[0], near[1], third, fourth]
-    }
 }
 
 /// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns; `TOGETHER` blocks have them below each other. `A` and `B` say how their parts lie in the block's

@@ -2,27 +2,48 @@
 
 use half::{bf16, f16};
 use libtest_mimic::Failed;
-use perpetua_device::args;
+use perpetua_device::{BackendKind, args};
+use perpetua_ir::back::Capability;
 use perpetua_kernels::{AttentionKernel, Kernel, reference};
 
 use crate::harness::{Case, Stored, compare, in_f64};
 
 pub(crate) fn attention(case: &mut Case) -> Result<(), Failed> {
     match case.below(4) {
-        0 => attention_of::<f16>(case),
-        1 => attention_of::<bf16>(case),
-        _ => attention_of::<f32>(case),
+        0 => attention_of::<f16>(case, None),
+        1 => attention_of::<bf16>(case, None),
+        _ => attention_of::<f32>(case, None),
     }
 }
 
-fn attention_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
+/// The same in stages, with what a weight may be off by as a part of itself.
+pub(crate) fn in_stages(case: &mut Case) -> Result<(), Failed> {
+    let has_them = match case.device.backend() {
+        BackendKind::Cpu => true,
+        _ => case.device.info().capabilities.contains(&Capability::Stages),
+    };
+    case.aligned = true;
+    match case.below(2) {
+        _ if !has_them => Ok(()),
+        0 => attention_of::<f16>(case, Some(1.0 / 2048.0)),
+        _ => attention_of::<bf16>(case, Some(1.0 / 256.0)),
+    }
+}
+
+fn attention_of<T: Stored>(case: &mut Case, stages: Option<f64>) -> Result<(), Failed> {
     let (batch, key_heads, group) = (1 + case.below(2), 1 + case.below(2), case.one_of(&[1, 1, 3]));
     let heads = key_heads * group;
-    let dim = case.one_of(&[1, 32, 40, 64, 65, 128, 200, 256]);
-    let [queries, keys] = [(); 2].map(|()| case.one_of(&[0, 1, 3, 63, 64, 65, 100, 130]));
+    let dim = match stages {
+        Some(_) => case.one_of(&[64, 128]),
+        None => case.one_of(&[1, 32, 40, 64, 65, 128, 200, 256]),
+    };
+    let [queries, keys] = [(); 2].map(|()| match stages {
+        Some(_) => case.one_of(&[1, 65, 128, 200, 400]),
+        None => case.one_of(&[0, 1, 3, 63, 64, 65, 100, 130]),
+    });
     let causal = case.chance(2);
     let scale = case.one_of(&[0.1f32, 0.3]);
-    let lengths: Option<Vec<[usize; 2]>> = case.chance(3).then(|| {
+    let lengths: Option<Vec<[usize; 2]>> = (stages.is_none() && case.chance(3)).then(|| {
         (0..batch)
             .map(|_| [case.below(queries + 1), case.below(keys + 1)])
             .collect()
@@ -48,6 +69,9 @@ fn attention_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
         .with_element(T::ELEMENT);
     if causal {
         kernel = kernel.causal();
+    }
+    if stages.is_some() {
+        kernel = kernel.in_stages();
     }
     let stream = case.device.default_stream();
     match &lengths {
@@ -86,6 +110,7 @@ fn attention_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
                 // Scores are sums of `dim` products of at most 4, values at most 2.
                 let bound =
                     2.0 * 6e-8 * (f64::from(scale) * 4.0 * dim as f64 * 8.0 + keys as f64 / 8.0 + 20.0);
+                let bound = bound + 2.0 * stages.unwrap_or(0.0);
                 expected.extend(row.into_iter().map(|x| (x, bound)));
             }
         }

@@ -18,7 +18,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 17] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -33,6 +33,7 @@ const TESTS: [Test; 16] = [
     ("quantized product with a vector", 30, quant::gemv),
     ("quantized product", 30, quant::gemm),
     ("attention", 40, attention::attention),
+    ("attention, in stages", 12, attention::in_stages),
     ("PTX of single instructions", 1, builder::saxpy),
     ("errors", 1, gemm::errors),
 ];
