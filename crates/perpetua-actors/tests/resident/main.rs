@@ -245,7 +245,8 @@ fn faults() {
             deadline: 0,
             deliveries: Default::default(),
         };
-        let payload = [life; 16];
+        let mut payload = [0; 16];
+        payload[0] = life;
         send(&grid, &Packet { header, payload }.to_words());
         assert_eq!(receive(&grid).header.kind, Kind::Done);
     };
