@@ -67,7 +67,7 @@ enum Command {
     Devices,
     /// Check drivers and tools, and run one kernel on each backend
     Doctor,
-    /// Print a file's kernels as PTX, CUDA C, WGSL, MSL or IR
+    /// Print a file's kernels as PTX, CUDA C, WGSL, MSL, IR or the CPU's assembly
     Emit(emit::Args),
     /// Show under a kernel's lines which checks stand, where lanes part, how memory is reached
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

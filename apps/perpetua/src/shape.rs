@@ -21,7 +21,7 @@ pub(crate) struct Shape {
     /// How many blocks to run, as X,Y,Z
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     grid: Vec<u32>,
-    /// Lanes of a block, as X,Y,Z [default: what the code says, or the most up to 256 that make the lanes exactly; where lanes share memory or meet, 256 or the power of two that holds the lanes]
+    /// Lanes of a block, as X,Y,Z [default: what the code says, or the most up to 256 that make the lanes exactly, 256 where those are more than 65,535 blocks along an axis; where lanes share memory or meet, 256 or the power of two that holds the lanes]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "N", allow_negative_numbers = true, value_parser = from_nought::<u32>)]
     block: Vec<u32>,
 }
@@ -32,6 +32,11 @@ fn three<T: Copy>(list: &[T], rest: T) -> [T; 3] {
 }
 
 impl Shape {
+    /// Whether the command line says how large blocks are, or how many.
+    pub(crate) fn chooses_blocks(&self) -> bool {
+        !self.block.is_empty() || !self.grid.is_empty()
+    }
+
     /// How many axes the command line speaks of.
     #[cfg(feature = "isa")]
     pub(crate) fn axes(&self) -> usize {

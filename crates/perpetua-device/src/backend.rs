@@ -32,6 +32,7 @@
 //! **Loss.** Once a device is lost, every operation gives [`Error::DeviceLost`]; drops do nothing.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -258,13 +259,33 @@ pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {
     /// Entry points' names; empty when the backend cannot list them.
     fn function_names(&self) -> Vec<String>;
 
-    /// Why the kernel runs in an interpreter, if it does.
-    fn interpreted(&self) -> Option<String> {
-        None
-    }
-
     /// The entry point called `name`; [`Error::FunctionNotFound`] otherwise.
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>>;
+}
+
+/// How a kernel's launches run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Way {
+    /// By what the device's driver made of the kernel's text.
+    Driver,
+    /// On the CPU, by native code: rustc compiled it with the program.
+    Native,
+    /// On the CPU, by machine code that was generated of the kernel's IR, for these instructions.
+    MachineCode(&'static str),
+    /// On the CPU, in the interpreter, and why.
+    Interpreter(String),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Driver => f.write_str("the driver's code"),
+            Way::Native => f.write_str("native code"),
+            Way::MachineCode(instructions) => write!(f, "machine code ({instructions})"),
+            Way::Interpreter(why) => write!(f, "the interpreter ({why})"),
+        }
+    }
 }
 
 /// What a launch is, beside its arguments.
@@ -297,6 +318,11 @@ pub trait KernelFunction: MaybeSend + MaybeSync + 'static {
     fn blocks_per_multiprocessor(&self, lanes: u32, shared_bytes: u32) -> Result<Option<u32>> {
         let _ = (lanes, shared_bytes);
         Ok(None)
+    }
+
+    /// How its launches run. Those that look for races, and on the CPU those of machine code with buffers of 2 GiB or more, run in the interpreter all the same.
+    fn way(&self) -> Way {
+        Way::Driver
     }
 
     /// Submits a launch to `stream`. A grid with no blocks is legal and does nothing.

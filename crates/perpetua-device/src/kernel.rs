@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::backend::{CompiledKernel, KernelFunction};
+use crate::backend::{CompiledKernel, KernelFunction, Way};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::signature::Signature;
@@ -39,6 +39,23 @@ impl Kernel {
     /// What the driver says to the question.
     pub fn blocks_per_multiprocessor(&self, lanes: u32, shared_bytes: u32) -> Result<Option<u32>> {
         self.function.blocks_per_multiprocessor(lanes, shared_bytes)
+    }
+
+    /// How its launches run: on the CPU by native code, by machine code or in the interpreter, elsewhere by the driver's code.
+    ///
+    /// ```
+    /// use perpetua_device::{BackendKind, Device, KernelSource, Way};
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let text = "kernel k(x: buffer<u32, read_write>) {\n  %0: u32 = thread_idx.x\n  store x[%0], %0\n}\n";
+    /// let kernel = device.compile(&KernelSource::IrText(text), &Default::default())?.only()?;
+    /// match kernel.way() {
+    ///     Way::MachineCode(instructions) => println!("machine code for {instructions}"),
+    ///     way => println!("{way}"),
+    /// }
+    /// # Ok::<(), perpetua_device::Error>(())
+    /// ```
+    pub fn way(&self) -> Way {
+        self.function.way()
     }
 
     /// The form that it was compiled from, for messages.

@@ -91,6 +91,7 @@ pub mod conformance;
 
 pub use backend::{
     CompiledKernel, Content, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
+    Way,
 };
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]

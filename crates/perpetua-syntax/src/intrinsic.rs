@@ -127,9 +127,9 @@ intrinsics! {
     GlobalSizeZ = "global_size_z", Index, "()", "The number of lanes in the grid, third dimension, `usize`.";
 
     SyncThreads = "sync_threads", Sync, "()", "The block's barrier; orders its shared and global memory.";
-    ThreadFence = "thread_fence", Sync, "()", "A sequentially consistent fence of the device.";
-    ThreadFenceBlock = "thread_fence_block", Sync, "()", "A sequentially consistent fence of the block.";
-    ThreadFenceSystem = "thread_fence_system", Sync, "()", "A sequentially consistent fence of the system.";
+    ThreadFence = "thread_fence", Sync, "()", "An acquire and release fence of the device.";
+    ThreadFenceBlock = "thread_fence_block", Sync, "()", "An acquire and release fence of the block.";
+    ThreadFenceSystem = "thread_fence_system", Sync, "()", "An acquire and release fence of the system.";
 
     SubgroupSize = "subgroup_size", Subgroup, "()", "The number of lanes in a subgroup, `u32`.";
     SubgroupLane = "subgroup_lane", Subgroup, "()", "The lane's index in its subgroup, `u32`.";

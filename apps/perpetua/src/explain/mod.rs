@@ -123,11 +123,7 @@ fn counted(checks: &[Check]) -> String {
 
 /// How the processor runs a kernel.
 fn ways(notes: &[Note], width: Width) -> String {
-    let vectors = match width {
-        Width::EightAvx2 => "AVX2",
-        Width::Eight | Width::Sixteen => "AVX-512",
-        Width::FourNeon => "NEON",
-    };
+    let vectors = width.instructions();
     let evaluated = notes
         .iter()
         .filter(|note| matches!(note.what, Noted::Host(_)))

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use perpetua::device::cpu::CpuContext;
-use perpetua::device::{BackendKind, Device, Error, backends};
+use perpetua::device::{BackendKind, Device, Error, Way, backends};
 use perpetua_ir::ir::{Kernel, Scalar, Type};
 use perpetua_ir::ops::Capability;
 
@@ -27,7 +27,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
     };
     races(true);
     let patience = job.args.patience;
-    let reference = launch(&cpu, plan, true, patience);
+    let reference = launch(&cpu, plan, true, patience, |_| {});
     races(false);
     let reference = match reference {
         Ok(reference) => reference,
@@ -55,7 +55,13 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
             width => Some(job.plan(width)?),
         };
         let own = narrow.as_ref().unwrap_or(plan);
-        let said = match launch(&device, own, false, patience) {
+        let mut by = String::new();
+        let begins = |way| {
+            if way != Way::Driver {
+                by = format!(", by {way}");
+            }
+        };
+        let said = match launch(&device, own, false, patience, begins) {
             Ok(results) => compare(plan, &reference, own, &results, job.args.ulp.unwrap_or(ULP)),
             Err(Error::Fault(fault)) => Err(format!("DIFFERENT: {fault}")),
             Err(error) if is_lack(&error) => Ok(format!("skipped: it cannot run this: {error}")),
@@ -66,7 +72,7 @@ pub(super) fn run(job: &Job<'_>, plan: &Plan) -> Result<(), Failure> {
         };
         wrong += usize::from(said.is_err());
         let (Ok(text) | Err(text)) = said;
-        let on = format!("({}{})", device.info().name, width(&device));
+        let on = format!("({}{by}{})", device.info().name, width(&device));
         row(kind.name(), &format!("{text} {on}"))?;
     }
     if subgroups {

@@ -1,16 +1,18 @@
 //! One launch of a plan on one device. Must not know where the plan comes from.
 
-use perpetua::device::{CompileOptions, Device, DynBuffer, KernelArg, KernelSource, Result};
+use perpetua::device::{CompileOptions, Device, DynBuffer, KernelArg, KernelSource, Result, Way};
 
 use super::plan::{Argument, Plan};
 use crate::patience::Patience;
 
-/// What each buffer holds afterwards, as numbers. `interpret`: on the CPU, in the interpreter. `patience` is with the launch alone.
+/// What each buffer holds afterwards, as numbers. `interpret`: on the CPU, in the interpreter. `patience` is with the launch alone. `begins` is told how
+/// the launch will run.
 pub(super) fn launch(
     device: &Device,
     plan: &Plan,
     interpret: bool,
     patience: Patience,
+    begins: impl FnOnce(Way),
 ) -> Result<Vec<Vec<u8>>> {
     let options = CompileOptions {
         interpret,
@@ -19,6 +21,7 @@ pub(super) fn launch(
     let kernel = device
         .compile(&KernelSource::Ir(&plan.kernel), &options)?
         .only()?;
+    begins(kernel.way());
     let buffers = plan
         .buffers()
         .map(|b| DynBuffer::upload(device, &b.element, &b.bytes));

@@ -10,7 +10,7 @@ mod watch;
 use std::io::Write;
 use std::path::PathBuf;
 
-use perpetua::device::Error;
+use perpetua::device::{Error, Way};
 use perpetua_ir::front::rust::FileKernel;
 use perpetua_ir::ir::SharedVar;
 
@@ -149,14 +149,19 @@ fn once(args: &Args) -> Result<(), Failure> {
         64 => plan,
         width => job.plan(width)?,
     };
-    say(format!(
-        "{} on {} ({})",
-        plan.text(),
-        device.backend(),
-        device.info().name
-    ));
-    let results =
-        launch::launch(&device, &plan, false, args.patience).map_err(|error| job.failed(error, &plan, ""))?;
+    if let Some(note) = plan.small_blocks(&args.shape) {
+        say(note);
+    }
+    let begins = |way| {
+        let by = match way {
+            Way::Driver => String::new(),
+            way => format!(", by {way}"),
+        };
+        let (backend, name) = (device.backend(), &device.info().name);
+        say(format!("{} on {backend} ({name}){by}", plan.text()));
+    };
+    let results = launch::launch(&device, &plan, false, args.patience, begins)
+        .map_err(|error| job.failed(error, &plan, ""))?;
     deliver(args, &plan, &results, picture)
 }
 

@@ -6,7 +6,11 @@ use perpetua_ir::verify::Verified;
 
 use super::Args;
 use crate::Failure;
+use crate::shape::Shape;
 use crate::values::{self, Content, Numbers};
+
+/// Lanes of a block along x below which the processor's vectors stay mostly empty.
+const FEW: u32 = 16;
 
 /// A kernel with all that its launch needs.
 pub(super) struct Plan {
@@ -105,6 +109,18 @@ impl Plan {
     }
 
     /// Name and shape, for people.
+    /// That blocks are small only because no larger ones make so many lanes exactly, where nobody chose them.
+    pub(super) fn small_blocks(&self, shape: &Shape) -> Option<String> {
+        let (grid, block) = (self.config.grid, self.config.block);
+        let chosen = shape.chooses_blocks() || self.kernel.kernel().block_size.is_some();
+        (!chosen && block.x < FEW && grid.x > FEW).then(|| {
+            format!(
+                "(no block of {FEW} to 256 lanes makes {} lanes exactly; if the kernel tests its index, --block 256 is many times faster)",
+                u64::from(grid.x) * u64::from(block.x)
+            )
+        })
+    }
+
     pub(super) fn text(&self) -> String {
         let name = &self.kernel.kernel().name;
         format!("{name}: grid {}, block {}", self.config.grid, self.config.block)

@@ -9,9 +9,14 @@ use perpetua_cpu::interp::Interpreter;
 use perpetua_cpu::interp::Width;
 use perpetua_ir::verify::Verified;
 
-/// Gives the interpreter machine code of its kernel, at the best of the processor's first `widths`; or tells why it has none.
+/// Gives the interpreter machine code of its kernel, at the best of the processor's first `widths`, and tells for which
+/// instructions; or why it has none.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified, widths: usize) -> Result<(), String> {
+pub(super) fn install(
+    interpreter: &mut Interpreter,
+    kernel: &Verified,
+    widths: usize,
+) -> Result<&'static str, String> {
     use perpetua_cpu::interp::{MachineCode, Refusal};
 
     if cfg!(perpetua_tsan) {
@@ -35,7 +40,7 @@ pub(super) fn install(interpreter: &mut Interpreter, kernel: &Verified, widths: 
     // SAFETY: the mapping is a copy of the code, nobody can write to it, and it goes with the interpreter; the width is one that the
     // processor was found to have.
     unsafe { interpreter.install(code, entry, Box::new(memory)) };
-    Ok(())
+    Ok(width.instructions())
 }
 
 /// The fastest of the processor's first `widths`.
@@ -60,7 +65,7 @@ fn append(file: &std::path::Path, line: &str) -> std::io::Result<()> {
 
 /// There is a generator for x86-64 and for AArch64.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn install(_: &mut Interpreter, _: &Verified, _: usize) -> Result<(), String> {
+pub(super) fn install(_: &mut Interpreter, _: &Verified, _: usize) -> Result<&'static str, String> {
     Err("there is no machine code for this kind of processor".into())
 }
 

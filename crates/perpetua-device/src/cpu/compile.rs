@@ -59,10 +59,6 @@ impl CompiledKernel for CpuModule {
         vec![self.0.name().to_owned()]
     }
 
-    fn interpreted(&self) -> Option<String> {
-        self.0.refusal().map(str::to_owned)
-    }
-
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>> {
         if name == self.0.name() {
             return Ok(Arc::new(self.0.clone()));

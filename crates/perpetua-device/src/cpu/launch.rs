@@ -26,7 +26,7 @@ use super::stream::CpuStream;
 use super::stream::Queue;
 use super::threads;
 use super::work::Work;
-use crate::backend::{GpuStream, KernelFunction, Launch as Configured};
+use crate::backend::{GpuStream, KernelFunction, Launch as Configured, Way};
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
@@ -50,8 +50,8 @@ struct Inner {
     verified: Option<Arc<Verified>>,
     // Made when first needed: most native kernels never need it.
     interpreter: OnceLock<Result<Interpreter>>,
-    // Why it has no machine code, once that has been tried.
-    refusal: OnceLock<String>,
+    // For which instructions it has machine code, or why it has none, once that has been tried.
+    code: OnceLock<std::result::Result<&'static str, String>>,
     // What launches access, made when first asked for; `None` where that is not known.
     footprint: OnceLock<Option<Reaches>>,
     // Whether machine code is not wanted.
@@ -91,7 +91,7 @@ impl CpuFunction {
             native,
             verified,
             interpreter,
-            refusal: OnceLock::new(),
+            code: OnceLock::new(),
             footprint: OnceLock::new(),
             interpret,
             ready: Mutex::default(),
@@ -112,15 +112,18 @@ impl CpuFunction {
         made.is_some_and(Interpreter::has_code)
     }
 
-    /// Why its launches are interpreted, where it has neither a native body nor machine code.
-    pub(super) fn refusal(&self) -> Option<&str> {
+    /// How its launches run.
+    pub(super) fn way(&self) -> Way {
         let inner = &*self.0;
-        match () {
-            _ if inner.native.is_some() => None,
-            _ if inner.resident.is_some() => Some("it may stay"),
-            _ if inner.interpret => Some("it was asked for"),
-            _ => inner.refusal.get().map(String::as_str),
-        }
+        let why = match inner.code.get() {
+            _ if inner.native.is_some() => return Way::Native,
+            _ if inner.resident.is_some() => "it may stay",
+            _ if inner.interpret => "it was asked for",
+            Some(Ok(instructions)) => return Way::MachineCode(instructions),
+            Some(Err(refusal)) => refusal,
+            None => "nothing was compiled",
+        };
+        Way::Interpreter(why.to_owned())
     }
 }
 
@@ -154,10 +157,9 @@ impl Inner {
                 remedy: "give the kernel's IR too",
             })?;
             let mut interpreter = Interpreter::new(verified).map_err(|e| self.error(e))?;
-            if !self.interpret
-                && let Err(refusal) = code::install(&mut interpreter, verified, self.shared.widths())
-            {
-                let _ = self.refusal.set(refusal);
+            if !self.interpret {
+                let installed = code::install(&mut interpreter, verified, self.shared.widths());
+                let _ = self.code.set(installed);
             }
             Ok(interpreter)
         });
@@ -422,6 +424,10 @@ impl KernelFunction for CpuFunction {
 
     fn max_threads_per_block(&self) -> u32 {
         self.0.shared.info.limits.max_threads_per_block
+    }
+
+    fn way(&self) -> Way {
+        CpuFunction::way(self)
     }
 
     unsafe fn launch(

@@ -13,6 +13,7 @@ mod code;
 mod compile;
 mod device;
 mod event;
+mod floats;
 mod graph;
 mod launch;
 mod pace;

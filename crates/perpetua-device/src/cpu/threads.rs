@@ -13,6 +13,8 @@ mod imp {
 
     use rayon::{ThreadPool, ThreadPoolBuilder};
 
+    use super::super::floats::Floats;
+
     use crate::future::MaybeSync;
 
     // `None` when the system gives no threads: then all work is done by the thread that runs it.
@@ -20,7 +22,10 @@ mod imp {
         static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
         let build = || {
             let name = |i| format!("perpetua-cpu-{i}");
-            ThreadPoolBuilder::new().thread_name(name).build().ok()
+            // A thread begins with what its parent has of floats; these run nothing but kernels.
+            let begin = |_| std::mem::forget(Floats::as_rust());
+            let builder = ThreadPoolBuilder::new().thread_name(name).start_handler(begin);
+            builder.build().ok()
         };
         POOL.get_or_init(build).as_ref()
     }

@@ -7,6 +7,7 @@ use super::batch::Batch;
 use super::claims::{Claim, Span};
 use super::device::Shared;
 use super::event::Mark;
+use super::floats::Floats;
 use super::launch::Launch;
 use super::threads;
 use crate::error::Result;
@@ -124,6 +125,7 @@ impl Work {
 
     /// Does it.
     pub(super) fn run(&self, own: ContextId, sharing: Sharing) -> Result<()> {
+        let _floats = Floats::as_rust();
         match self {
             Work::Transfer(transfer) => transfer.run(),
             Work::Launch(launch) => launch.run(sharing)?,

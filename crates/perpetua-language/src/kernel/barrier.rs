@@ -10,17 +10,17 @@ pub fn sync_threads() {
     fence(Ordering::SeqCst);
 }
 
-/// A sequentially consistent fence between the lanes of the device.
+/// An acquire and release fence between the lanes of the device.
 pub fn thread_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// A sequentially consistent fence between the lanes of the block.
+/// An acquire and release fence between the lanes of the block.
 pub fn thread_fence_block() {
     fence(Ordering::SeqCst);
 }
 
-/// A sequentially consistent fence between the device, its peers and the host.
+/// An acquire and release fence between the device, its peers and the host.
 pub fn thread_fence_system() {
     fence(Ordering::SeqCst);
 }

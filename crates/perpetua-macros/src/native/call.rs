@@ -73,7 +73,8 @@ impl Lane<'_> {
             if is_plain_function(&name_text) {
                 return quote!(#path(#(#args),*));
             }
-            let Some((receiver, args)) = args.split_first() else {
+            // Another may be a trait's, which has no native body.
+            let Some((receiver, args)) = args.split_first().filter(|_| is_scalar_method(&name_text)) else {
                 return self.refuse();
             };
             let receiver = quote!(::core::convert::identity::<#ty>(#receiver));

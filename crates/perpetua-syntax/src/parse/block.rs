@@ -44,6 +44,8 @@ impl Reader {
                         reader.refuse_named(item, Refusal::InnerItem, item_keyword(item));
                         continue;
                     }
+                    // A semicolon by itself.
+                    syn::Stmt::Expr(syn::Expr::Verbatim(tokens), Some(_)) if tokens.is_empty() => continue,
                     syn::Stmt::Expr(expr, semicolon) => (reader.read_expr(expr), semicolon.is_some()),
                     syn::Stmt::Macro(stmt) => {
                         let line = line_of(stmt.mac.path.span());

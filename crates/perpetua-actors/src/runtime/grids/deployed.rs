@@ -97,7 +97,9 @@ impl Deployed {
     /// Tells the device where an actor is in its life, and brings it what has waited for that.
     pub(super) fn tell_life(&self, actor: ActorId, life: ActorState, held: VecDeque<Packet>) {
         // Pairs with `overflow`, which counts a packet before it lets the sender go on behind it.
-        let seen = self.cell(actor).map_or(0, |cell| cell.overflowed.load(Ordering::Acquire));
+        let seen = self
+            .cell(actor)
+            .map_or(0, |cell| cell.overflowed.load(Ordering::Acquire));
         self.command(actor, COMMAND_BECOME, [life as u32, seen]);
         for packet in held {
             self.push(packet.to_words(), true);

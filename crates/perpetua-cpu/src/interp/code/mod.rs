@@ -78,6 +78,15 @@ pub enum Width {
 }
 
 impl Width {
+    /// The instructions' name, for people.
+    pub fn instructions(self) -> &'static str {
+        match self {
+            Width::EightAvx2 => "AVX2",
+            Width::Eight | Width::Sixteen => "AVX-512",
+            Width::FourNeon => "NEON",
+        }
+    }
+
     /// The widths that this processor can run, the fastest one last.
     pub fn detect() -> &'static [Width] {
         #[cfg(target_arch = "x86_64")]

@@ -308,12 +308,10 @@ impl Machine {
                     0 => index,
                     _ => self.index(step, w * WORD + last),
                 };
-                // In a narrow type it may have wrapped around in between, and then it is not this much more.
+                // It may have wrapped around in between, and then it is not this much more.
                 let len = step.length.of(run);
-                if index >= len
-                    || most >= len
-                    || most.wrapping_sub(index) as i64 != growth.wrapping_mul((last - first) as i64)
-                {
+                let more = i128::from(most) - i128::from(index);
+                if index >= len || most >= len || more != i128::from(growth) * (last - first) as i128 {
                     return false;
                 }
                 offset += index * u64::from(step.stride);

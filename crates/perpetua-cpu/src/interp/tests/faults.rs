@@ -52,6 +52,27 @@ fn the_lanes_that_fault_stop_and_the_others_go_on() {
     }
 }
 
+/// Lanes whose indices grow so fast that their sum comes back: those in between are outside, though the first and the last are not.
+#[test]
+fn indices_that_wrap_around_in_64_bits_fault() {
+    for step in [0x4000_0000_0000_0000u64, 0x4000_0000_0000_0001, u64::MAX / 4 + 2] {
+        let kernel = kernel("wraps", |k| {
+            let out = k.buffer("out", Type::U32, Access::ReadWrite);
+            let data = k.buffer("data", Type::U32, Access::Read);
+            let t = thread(k);
+            let wide = k.cast(Scalar::U64, t)?;
+            let step = k.constant(Scalar::U64, step);
+            let at = k.binary(BinaryOp::Mul, wide, step)?;
+            let v = k.load(Place::element(data, at))?;
+            k.store(Place::element(out, t), v)
+        });
+        let mut buffers = [vec![0; 5], vec![9; 8]];
+        let fault = fault(Run::of(&kernel, 1, 5).on(&mut buffers));
+        assert_eq!((fault.thread, fault.operands[0]), ([1, 0, 0], step), "{step:#x}");
+        assert_eq!(buffers[0][0], 9);
+    }
+}
+
 #[test]
 fn negative_indices_read_as_such() {
     let kernel = kernel("negative", |k| {

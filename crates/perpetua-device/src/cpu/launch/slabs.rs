@@ -49,7 +49,7 @@ impl<'a> Slabs<'a> {
 }
 
 impl Launch {
-    /// Whether it may be part of a batch: native code, or machine code that waits for nobody and tells nobody what it does.
+    /// Whether it may be part of a batch: what prints nothing, whose order would be another, and is native code, or machine code that waits for nobody.
     pub(in crate::cpu) fn joins_others(&self) -> bool {
         let inner = &*self.function.0;
         let prints = || {
@@ -58,7 +58,8 @@ impl Launch {
                 .as_ref()
                 .is_some_and(|kernel| kernel.facts().prints())
         };
-        self.is_native() || self.function.has_code() && !self.stays() && !self.may_wait() && !prints()
+        let waits_for_nobody = || self.function.has_code() && !self.stays() && !self.may_wait();
+        (self.is_native() || waits_for_nobody()) && !prints()
     }
 
     // Whether its blocks may wait for each other, or for other work.

@@ -79,6 +79,10 @@ impl Checker<'_> {
         let reach = if known { Reach::Bounds } else { Reach::All };
         let functions = self.functions_of(&ty, via, name, reach, line)?;
         if !functions.is_empty() {
+            // Native code tells methods apart by name: it takes one that a scalar, an array or a slice has itself.
+            if !matches!(ty, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) | Ty::Tag(_)) {
+                self.program.calls_host.set(true);
+            }
             let mut all = vec![Argument::Operand(receiver)];
             all.extend(written(args));
             return match name {
