@@ -95,11 +95,11 @@ impl Run {
     }
 
     /// The buffer holds these values, up to this part of the larger of them and 1.
-    pub(crate) fn near(&self, buffer: &Buffer<f32>, expected: &[f64], part: f64) {
-        let found = self.read(buffer);
+    pub(crate) fn near<T: GpuType + Into<f64>>(&self, buffer: &Buffer<T>, expected: &[f64], part: f64) {
+        let found: Vec<f64> = self.read(buffer).into_iter().map(Into::into).collect();
         assert_eq!(found.len(), expected.len(), "on {}", self.place());
         let far = |i: &usize| {
-            let (x, y) = (f64::from(found[*i]), expected[*i]);
+            let (x, y) = (found[*i], expected[*i]);
             // A NaN is near nothing.
             !((x - y).abs() <= part * y.abs().max(1.0))
         };
