@@ -74,10 +74,11 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
         .iter()
         .zip(&fields)
         .map(|(member, field)| quote_spanned!(field.ty.span()=> #facade::GpuConst::to_const(&self.#member)));
+    let default = default(facade);
     let description = match is_generic {
         true => generic::description(input, &members, facade),
         false => quote! {
-            #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])
+            #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])#default
         },
     };
     let constant = quote! {
@@ -127,6 +128,16 @@ fn compared(ty: &TokenStream, name: &syn::Ident, facade: &TokenStream) -> TokenS
                 _ => {}
             }
         };
+    }
+}
+
+/// Says what the type's `Default` is, where it has one: kernels that are not given its function take the host's value.
+fn default(facade: &TokenStream) -> TokenStream {
+    quote! {
+        .with_default(|| {
+            use #facade::equality::{WithDefault as _, WithoutDefault as _};
+            (&&#facade::equality::Comparison::<Self, true>::of()).default_value()
+        })
     }
 }
 
@@ -205,11 +216,12 @@ fn expand_enum(input: &syn::DeriveInput, definition: &EnumDef, facade: &TokenStr
         let (name, value) = (ident(name), Literal::i128_unsuffixed(*value));
         quote!((Self::#name, #value))
     });
+    let default = default(facade);
     let description = quote! {
         #facade::TypeDesc::of_enum::<Self>(#text, #facade::Scalar::#repr, &[#(#variants),*]).ordered(|| {
             use #facade::equality::{WithOrder as _, WithoutOrder as _};
             (&&#facade::equality::Comparison::<Self, true>::of()).in_order(&[#(#idents),*])
-        })
+        })#default
     };
     let constant = quote! {
         #facade::ConstValue::of_enum(&<Self as #facade::GpuType>::describe(), *self as i128)

@@ -260,6 +260,8 @@ impl Plain {
     pub(crate) fn of_function(&self, item: &TokenStream) -> TokenStream {
         let whole = self.whole(None);
         match self.idents.last() {
+            // An import would find the prelude's module, too.
+            Some(name) if PRELUDE_MODULES.iter().any(|known| name == known) => quote!(#whole::#item),
             Some(name) => {
                 let span = name.span();
                 let marked = format_ident!(
@@ -309,6 +311,9 @@ impl Plain {
         self.idents.last().is_some_and(is_type)
     }
 }
+
+/// What the prelude has that is no function: functions of programs may have these names.
+const PRELUDE_MODULES: [&str; 2] = ["priority", "volume"];
 
 /// Whether a name is written like a type's.
 fn is_type(name: &syn::Ident) -> bool {

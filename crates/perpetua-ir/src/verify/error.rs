@@ -276,7 +276,7 @@ fn divergent_text(
     };
     let remedy = match parting {
         _ if why.settles => {
-            "read it into a `let`, let all lanes meet (`sync_threads()`), and test what was read"
+            "let all lanes meet (`sync_threads()`) right before and right behind a `let` that reads it, and test what was read"
         }
         Parting::If | Parting::Switch => "move the barrier out of it",
         Parting::Return => "put an `if` around what the others do instead of returning early",

@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 
-use perpetua_ir::front::rust::GpuValue;
+use perpetua_ir::front::rust::{ConstValue, GpuConst, GpuValue};
 
 /// Says of every type that it is compared by no function; what `#[device] impl PartialEq` adds to a type comes before it.
 pub trait ByFields: Sized {
@@ -77,6 +77,28 @@ pub trait WithoutOrder<T> {
 }
 
 impl<T, const ASKS: bool> WithoutOrder<T> for Comparison<T, ASKS> {}
+
+/// Found before [`WithoutDefault`] on `&&Comparison`.
+pub trait WithDefault {
+    /// The type's `Default`.
+    fn default_value(&self) -> Option<ConstValue>;
+}
+
+impl<T: Default + GpuConst, const ASKS: bool> WithDefault for &Comparison<T, ASKS> {
+    fn default_value(&self) -> Option<ConstValue> {
+        Some(T::default().to_const())
+    }
+}
+
+/// Found where the type has no `Default`.
+pub trait WithoutDefault {
+    /// None.
+    fn default_value(&self) -> Option<ConstValue> {
+        None
+    }
+}
+
+impl<T, const ASKS: bool> WithoutDefault for Comparison<T, ASKS> {}
 
 /// A type of which there is a constant.
 pub trait Sampled: Sized {

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{Values, compared, generic, implement, types_of, zeros};
+use super::{Values, compared, default, generic, implement, types_of, zeros};
 use crate::device::generic::sample;
 
 pub(super) fn expand(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &TokenStream) -> TokenStream {
@@ -43,7 +43,8 @@ pub(super) fn expand(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &
                 quote_spanned!(ty.span()=> <#ty as #facade::GpuValue>::value_type())
             };
             let variants = listed(read, &fields, ty);
-            quote!(#facade::TypeDesc::of_variants::<Self>(#text, #variants))
+            let default = default(facade);
+            quote!(#facade::TypeDesc::of_variants::<Self>(#text, #variants)#default)
         }
     };
     let implementation = implement(

@@ -19,6 +19,8 @@ pub const PART: &str = "[start; len]";
 /// The method by which an iterator's `next` and its kin say that the receiver, a reference, is there if the argument holds: what it
 /// refers to is looked at only then.
 pub const PICK: &str = "[if there]";
+/// The method by which a loop over two iterators in turn says whose item it is: the first's where the receiver holds.
+pub const EITHER: &str = "[either]";
 
 /// A sequence of statements with an optional value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

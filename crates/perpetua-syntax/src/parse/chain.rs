@@ -46,6 +46,8 @@ pub(super) enum Item {
     From(Box<Item>, Expr, Expr),
     /// At `last - index`.
     Rev(Box<Item>, Expr),
+    /// The first's items, as many as there are, and then the second's.
+    Chain(Box<Item>, Expr, Box<Item>),
     /// With what is done to each by itself.
     Changed(Box<Item>, Vec<Step>),
 }

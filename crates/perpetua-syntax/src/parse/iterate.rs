@@ -326,6 +326,23 @@ impl Reader {
                 });
                 self.count_once(chain);
             }
+            ("chain", Some(other)) if !chain.advances => {
+                let mut other = self.read_iterable(other);
+                let indexed = (self.indexed(chain), self.indexed(&mut other));
+                let (Some(()), Some(())) = indexed else {
+                    return self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
+                };
+                self.count_once(chain);
+                chain.setup.append(&mut other.setup);
+                let Source::Items(second, more) = other.source else {
+                    return;
+                };
+                chain.items(|item, count| {
+                    let both = binary(BinaryOp::Add, count.clone(), more);
+                    (Item::Chain(Box::new(item), count, Box::new(second)), both)
+                });
+                self.count_once(chain);
+            }
             ("enumerate", None) => match &chain.source {
                 Source::Items(..) if usual => {
                     chain.items(|item, count| (Item::Enumerate(Box::new(item)), count));
@@ -366,7 +383,7 @@ impl Reader {
                     }
                 }
             }
-            ("rev" | "step_by" | "zip", _) => {
+            ("rev" | "step_by" | "zip" | "chain", _) => {
                 self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
             }
             _ => self.refuse_named(&call.method, Refusal::Iterator, &name),

@@ -33,6 +33,7 @@ mod elements;
 mod equality;
 mod functions;
 mod generics;
+mod habits;
 mod harness;
 mod iterators;
 mod options;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
 
+mod asked;
 mod generic;
 
 pub(crate) use generic::MOST_PARTS;
@@ -64,6 +65,8 @@ pub struct StructDesc {
     pub align: usize,
     /// The generic struct of which it is an instance, with its arguments.
     pub of: Option<(Arc<GenericStruct>, Vec<TypeArg>)>,
+    /// Gives its `Default`, where somebody can say it.
+    pub default: Option<fn() -> Option<ConstValue>>,
 }
 
 /// A variant of an enum with data.
@@ -99,6 +102,8 @@ pub struct EnumDesc {
     pub variants: Vec<(String, i128)>,
     /// Whether Rust orders its variants as the numbers that store them, where somebody can say so.
     pub in_order: Option<fn() -> bool>,
+    /// Gives its `Default`, where somebody can say it.
+    pub default: Option<fn() -> Option<ConstValue>>,
 }
 
 impl PartialEq for StructDesc {
@@ -137,6 +142,7 @@ impl TypeDesc {
             size: size_of::<T>(),
             align: align_of::<T>(),
             of: None,
+            default: None,
         }))
     }
 
@@ -190,18 +196,8 @@ impl TypeDesc {
             repr,
             variants: variants.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
             in_order: None,
+            default: None,
         }))
-    }
-
-    /// The description of an enum whose `PartialOrd` is asked by `in_order` whether it compares the numbers that store it.
-    #[must_use]
-    pub fn ordered(mut self, in_order: fn() -> bool) -> TypeDesc {
-        if let TypeDesc::Enum(desc) = &mut self
-            && let Some(desc) = Arc::get_mut(desc)
-        {
-            desc.in_order = Some(in_order);
-        }
-        self
     }
 
     /// Whether each pattern of bits is a value, so that what a device wrote can be read back unseen. `bool` and

@@ -1,7 +1,8 @@
 //! What an iterator gives at an index, and how the loop's parts are written.
 
 use crate::ast::{
-    BinaryOp, ELEMENT, Expr, ExprKind, Line, PART, Pattern, PatternKind, Stmt, StmtKind, Type, UnaryOp,
+    BinaryOp, EITHER, ELEMENT, Expr, ExprKind, Line, PART, Pattern, PatternKind, Stmt, StmtKind, Type,
+    UnaryOp,
 };
 use crate::parse::chain::Item;
 use crate::parse::reader::Reader;
@@ -144,6 +145,20 @@ impl Item {
                 let name = reader.fresh("at");
                 before.push(declare(&name, binary(BinaryOp::Sub, last.clone(), at()), false));
                 inner.at(reader, &name, line, before)
+            }
+            Item::Chain(first, count, second) => {
+                let (mut here, mut there) = (Vec::new(), Vec::new());
+                let one = first.at(reader, index, line, &mut here);
+                let name = reader.fresh("at");
+                let rest = method(at(), "wrapping_sub", vec![count.clone()]);
+                there.push(declare(&name, rest, false));
+                let other = second.at(reader, &name, line, &mut there);
+                let items = [(here, one), (there, other)].map(|(stmts, item)| {
+                    let block = block(line, stmts, Some(item));
+                    expr(line, ExprKind::Block { label: None, block })
+                });
+                let within = binary(BinaryOp::Lt, at(), count.clone());
+                method(within, EITHER, items.into())
             }
             Item::Changed(inner, steps) => {
                 let item = inner.at(reader, index, line, before);

@@ -20,6 +20,7 @@ pub const SOURCES: &[&str] = &[
 pub const ADAPTORS: &[&str] = &[
     "enumerate",
     "zip",
+    "chain",
     "rev",
     "step_by",
     "skip",

@@ -238,6 +238,7 @@ pub(crate) fn parts<N: Into<String>, F>(
         repr: Scalar::U32,
         variants: tags,
         in_order: None,
+        default: None,
     }));
     fields.insert(0, (String::new(), known(tag)));
     (fields, own)
@@ -262,6 +263,7 @@ impl StructDesc {
             size: 0,
             align: 1,
             of: None,
+            default: None,
         }
     }
 
@@ -296,6 +298,7 @@ impl StructDesc {
             size: aligned(size, align),
             align,
             of: None,
+            default: None,
         })
     }
 }

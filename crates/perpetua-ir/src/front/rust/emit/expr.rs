@@ -218,6 +218,10 @@ impl Emitter<'_> {
             | ExprKind::Element(..)
             | ExprKind::Part(..)
             | ExprKind::Deref(_) => self.read_expr(e),
+            // Of references, which a pattern takes apart.
+            ExprKind::Array(elements) if self.ir_type(&self.ty(&e.ty), e.line).is_err() => {
+                self.tuple_expr(elements)
+            }
             ExprKind::Int(_)
             | ExprKind::Float(_)
             | ExprKind::Bool(_)
@@ -247,6 +251,14 @@ impl Emitter<'_> {
                 }
             }
             ExprKind::Reborrow(inner) => self.expr(inner),
+            ExprKind::Into(value, by) => match by.get() {
+                None => self.convert_expr(value, &e.ty, true, e.line).map(Val::Value),
+                Some((local, call)) => {
+                    let val = self.matched(value, false)?;
+                    self.bind_pattern(&Pat::Binding(*local), val, e.line)?;
+                    self.expr(call)
+                }
+            },
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, e.line),
             ExprKind::Zero => self.zero_expr(e),
             ExprKind::Identity(product) => self.identity(*product, e),

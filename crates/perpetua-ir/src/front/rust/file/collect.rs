@@ -319,10 +319,20 @@ impl Collector<'_> {
         };
         self.message(&input, module);
         self.keep(judge_gpu(attrs));
-        if self.keep(is_device(attrs)) == Some(true)
+        let device = self.keep(is_device(attrs)) == Some(true);
+        // Without the attribute kernels take the value that `Default` has on the host, which nobody runs here.
+        let default = derives(attrs, "Default") && input.generics.params.is_empty();
+        if (device || default)
             && let Some(blocks) = self.keep(parse::derived_blocks(&input))
         {
-            for mut block in blocks {
+            let of_default = |block: &syn::ItemImpl| {
+                let last = block
+                    .trait_
+                    .as_ref()
+                    .and_then(|(_, path, _)| path.segments.last());
+                last.is_some_and(|last| last.ident == "Default")
+            };
+            for mut block in blocks.into_iter().filter(|block| device || of_default(block)) {
                 block.attrs.push(syn::parse_quote!(#[device]));
                 self.implementation(&block, module);
             }

@@ -404,6 +404,7 @@ impl Items {
                 repr: def.repr,
                 variants: def.variants.clone(),
                 in_order: None,
+                default: None,
             }))),
             ItemKind::Described(ty) => Ok(ty.clone()),
             ItemKind::Alias(def) => self.written_type(&def.ty, &def.paths, &item.module, None, steps),

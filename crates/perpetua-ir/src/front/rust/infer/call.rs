@@ -8,12 +8,14 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{FunctionKind, GenericArg, Scalar};
 
+use super::consteval::constant_expr;
 use super::methods::{self, NoMethod};
 use super::signature::{convert_type, not_a, path_meaning};
 use super::tree::{Expr, ExprKind, Loaded};
 use super::ty::Ty;
 use super::written::Writer;
 use super::{Checker, Result};
+use crate::front::rust::describe::ConstValue;
 use crate::front::rust::resolve::Resolved;
 use crate::ops::Domain;
 use member::Reach;
@@ -258,6 +260,12 @@ impl Checker<'_> {
         if let ("default", [], Ty::Array(..) | Ty::Tuple(_) | Ty::Option(_)) = (name, args, &own) {
             return self.default_of(&own, line);
         }
+        if let ("default", []) = (name, args)
+            && let Some(value) = host_default(&own)
+        {
+            self.program.calls_host.set(true);
+            return Ok(constant_expr("default()", value, line));
+        }
         match (scalar, args) {
             (None, [value]) if name == "try_from" && matches!(own, Ty::Array(..)) => {
                 let value = self.expr(value, None)?;
@@ -374,7 +382,10 @@ impl Checker<'_> {
                 Ok(self.make(line, result, ExprKind::Method(narrow, vec![arg])))
             }
             (_, [receiver, rest @ ..]) => {
-                let receiver = self.expr_as(receiver, &result)?;
+                // Some take a reference.
+                let receiver = self.expr(receiver, Some(&result))?;
+                let receiver = self.deref_all(receiver);
+                let receiver = self.coerce(receiver, &result)?;
                 self.scalar_method(scalar, receiver, name, rest, line)
             }
             _ => Err(self.error(line, format!("`{}` has no function `{name}`", scalar.name()), "")),
@@ -442,6 +453,15 @@ pub(crate) const FUNCTIONS: &[(&str, &str, Domain, &str)] = &[
     ("from_f32", "value", Domain::Single, "`Self`, of `half`"),
     ("from_f64", "value", Domain::Single, "`Self`, of `half`"),
 ];
+
+/// The `Default` of a type on the host.
+fn host_default(own: &Ty) -> Option<ConstValue> {
+    match own {
+        Ty::Struct(desc) => desc.default,
+        Ty::Enum(desc) => desc.default,
+        _ => None,
+    }?()
+}
 
 /// Whether the language has this function of a scalar type.
 fn has_function(scalar: Scalar, name: &str) -> bool {

@@ -300,7 +300,7 @@ impl Evaluator<'_> {
                     Ok(self.value(Scalar::Bool, a))
                 }
             }
-            ExprKind::Cast(value) | ExprKind::Convert(value, _) => {
+            ExprKind::Cast(value) | ExprKind::Convert(value, _) | ExprKind::Into(value, _) => {
                 let to = self.scalar_type(expr)?;
                 let (from, bits) = self.scalar(value)?;
                 Ok(self.value(to, cast(self.num(from), self.num(to), bits)))

@@ -110,7 +110,7 @@ impl Checker<'_> {
     }
 
     /// The block that [`Checker::block_expr`] made, with a coerced value where there is one.
-    fn into_block(expr: Expr) -> Block {
+    pub(super) fn into_block(expr: Expr) -> Block {
         match expr.kind {
             ExprKind::Block(None, block) => block,
             _ => Block {

@@ -25,6 +25,9 @@ impl Checker<'_> {
         hint: Option<&Ty>,
         line: u32,
     ) -> Result<Expr> {
+        if let (syntax::EITHER, [first, second]) = (name, args) {
+            return self.either(receiver, first, second, line);
+        }
         if let (syntax::PICK, [there]) = (name, args) {
             let item = self.expr(receiver, None)?;
             let there = self.expr_as(there, &Ty::BOOL)?;
@@ -42,6 +45,36 @@ impl Checker<'_> {
         };
         let receiver = self.expr(receiver, wanted.as_ref())?;
         self.method_of(receiver, None, name, generics, args, hint, line)
+    }
+
+    /// An item of one of two iterators. What both refer to is copied, since a reference has one place.
+    fn either(
+        &mut self,
+        there: &syntax::Expr,
+        first: &syntax::Expr,
+        second: &syntax::Expr,
+        line: u32,
+    ) -> Result<Expr> {
+        let there = self.expr_as(there, &Ty::BOOL)?;
+        let first = self.expr(first, None)?;
+        let second = self.expr(second, Some(&first.ty.clone()))?;
+        self.unify(line, &first.ty, &second.ty)?;
+        let shared = match self.types.shallow(&first.ty) {
+            Ty::Ref(false, target) => !matches!(self.types.shallow(&target), Ty::Slice(_)),
+            _ => false,
+        };
+        let [first, second] = match shared {
+            true => [first, second].map(|item| self.deref(item)),
+            false => [first, second],
+        };
+        let ty = first.ty.clone();
+        let kind = ExprKind::If(Box::new(there), Self::into_block(first), Some(Box::new(second)));
+        let item = self.make(line, ty, kind);
+        if shared {
+            self.borrow(item, false, line)
+        } else {
+            Ok(item)
+        }
     }
 
     /// The method `name`, of the trait `via` where the source says so, on a receiver.
@@ -203,12 +236,39 @@ impl Checker<'_> {
                 return self.call_one_of(functions, vec![Argument::Operand(receiver)], &[], line);
             }
         }
-        let receiver = self.deref_all(receiver);
-        Ok(Expr {
-            line,
-            ty: self.types.var(Kind::General),
-            kind: ExprKind::Convert(Box::new(receiver), true),
-        })
+        let known = hint.is_some_and(|hint| !matches!(self.types.shallow(hint), Ty::Var(_)));
+        let to = self.types.var(Kind::General);
+        if known {
+            let receiver = self.deref_all(receiver);
+            return Ok(self.make(line, to, ExprKind::Convert(Box::new(receiver), true)));
+        }
+        let by = Rc::default();
+        self.conversions
+            .push((receiver.ty.clone(), to.clone(), Rc::clone(&by), line));
+        Ok(self.make(line, to, ExprKind::Into(Box::new(receiver), by)))
+    }
+
+    /// Finds the functions of conversions whose types are known by now.
+    pub(super) fn settle_conversions(&mut self) -> Result<()> {
+        while let Some((from, to, by, line)) = self.conversions.pop() {
+            let to = self.types.shallow(&to);
+            if matches!(to, Ty::Scalar(_) | Ty::Var(_))
+                && matches!(self.peeled(&from), Ty::Scalar(_) | Ty::Var(_))
+            {
+                continue;
+            }
+            let functions = self.functions_of(&to, Some("From"), "from", Reach::All, line)?;
+            if functions.is_empty() {
+                continue;
+            }
+            let value = self.hidden(from, line);
+            let args = vec![Argument::Operand(self.local(value, line))];
+            let call = self.call_one_of(functions, args, &[], line)?;
+            let call = self.coerce(call, &to)?;
+            // Each is settled once.
+            let _ = by.set((value, call));
+        }
+        Ok(())
     }
 
     fn grid_method(&mut self, name: &str, args: &[syntax::Expr], line: u32) -> Result<Expr> {

@@ -32,7 +32,7 @@ mod variant;
 mod widths;
 mod written;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -158,6 +158,8 @@ pub(crate) struct Checker<'p> {
     collective: bool,
     deep: bool,
     calls: Vec<(Rc<Loaded>, Vec<Generic>, u32)>,
+    /// `into` without a type so far: from which type, to which, where its function is put, the line.
+    conversions: Vec<(Ty, Ty, Rc<OnceCell<(LocalId, Expr)>>, u32)>,
 }
 
 /// Infers the types of a function with these generic arguments, which are known.
@@ -183,6 +185,7 @@ pub(crate) fn check(program: &Program, loaded: &Rc<Loaded>, generics: Vec<Generi
     }
     let ret = checker.ret.clone();
     let body = checker.function_body(&tree.body, &ret)?;
+    checker.settle_conversions()?;
     Ok(Checked {
         loaded: loaded.clone(),
         params,
@@ -214,6 +217,7 @@ impl<'p> Checker<'p> {
             collective: false,
             deep: false,
             calls: Vec::new(),
+            conversions: Vec::new(),
         }
     }
 

@@ -161,6 +161,27 @@ impl Checker<'_> {
         args: &[syntax::Expr],
         line: u32,
     ) -> Result<Option<Expr>> {
+        // As an iterator of one item or none.
+        match (name, args) {
+            ("into_iter", []) => return Ok(Some(receiver)),
+            ("iter", []) => {
+                let place = self.deref_all(receiver);
+                return self.borrow(place, false, line).map(Some);
+            }
+            ("iter_mut", []) => {
+                let place = self.deref_all(receiver);
+                return self.borrow(place, true, line).map(Some);
+            }
+            (syntax::ELEMENT, [_]) => {
+                let body = Writer(line).held(matches!(self.peeled(&receiver.ty), Ty::Option(_)));
+                return self.written(receiver, None, &body, None, line).map(Some);
+            }
+            ("len", []) => {
+                let body = Writer(line).held_count(matches!(self.peeled(&receiver.ty), Ty::Option(_)));
+                return self.written(receiver, None, &body, None, line).map(Some);
+            }
+            _ => {}
+        }
         let receiver = self.deref_all(receiver);
         let ty = self.types.shallow(&receiver.ty);
         if let ("take", []) | ("replace", [_]) = (name, args)

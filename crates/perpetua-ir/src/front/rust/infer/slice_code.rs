@@ -193,7 +193,10 @@ impl Writer {
     pub(super) fn sort(self, by: &SortBy<'_>) -> Expr {
         let at = "the place";
         let before = || self.binary(BinaryOp::Sub, self.local(at), self.int(1));
-        let element = |index: Expr| self.method(self.local(RECEIVER), ELEMENT, vec![index]);
+        let element = |index: Expr| {
+            let place = self.method(self.local(RECEIVER), ELEMENT, vec![index]);
+            self.unary(UnaryOp::Ref, self.unary(UnaryOp::Deref, place))
+        };
         let apply = |function: &Expr, args: Vec<Expr>| {
             let function = Box::new(function.clone());
             self.expr(ExprKind::Apply { function, args })

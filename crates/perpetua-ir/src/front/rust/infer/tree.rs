@@ -1,6 +1,7 @@
 //! The typed tree: a function's syntax with locals resolved, methods found and every expression's type. Types may
 //! still be variables of the function's unifier; the emitter asks it.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -153,6 +154,8 @@ pub(crate) enum ExprKind {
     Cast(Box<Expr>),
     /// `From` or `Into`; the flag says that only lossless conversions are meant.
     Convert(Box<Expr>, bool),
+    /// `into` whose type is said behind it: where that is no scalar, a local for the value and the call of `From` with it.
+    Into(Box<Expr>, Rc<OnceCell<(LocalId, Expr)>>),
     /// Of an array or slice place.
     Index(Box<Expr>, Box<Expr>),
     /// Of a struct or tuple place.

@@ -246,6 +246,29 @@ impl Writer {
         }
     }
 
+    /// What the receiver, an `Option` or a `Result` that is known to hold something, holds.
+    pub(super) fn held(self, option: bool) -> Expr {
+        let held = "held";
+        let good = if option { Variant::Some } else { Variant::Ok };
+        let (pieces, args) = (Vec::new(), Vec::new());
+        let none = self.expr(ExprKind::Panic { pieces, args });
+        let arms = vec![(self.pattern(good, Some(held)), self.local(held)), (None, none)];
+        self.arms(self.local(RECEIVER), arms)
+    }
+
+    /// How much that is: 1 or 0.
+    pub(super) fn held_count(self, option: bool) -> Expr {
+        let is = self.method(
+            self.local(RECEIVER),
+            if option { "is_some" } else { "is_ok" },
+            Vec::new(),
+        );
+        self.expr(ExprKind::Cast {
+            value: Box::new(is),
+            ty: Type::Scalar(Scalar::Usize),
+        })
+    }
+
     /// What the receiver, `&mut Option`, holds, with the argument or `None` in its place.
     pub(super) fn exchange(self, replaced: bool) -> Expr {
         let old = "old";
