@@ -69,7 +69,7 @@ struct Pair {
     reach: f32,
     attracts: bool,
     solvation: f32,
-    zone: Option<f32>,
+    zone: f32,
 }
 
 #[device]
@@ -92,14 +92,18 @@ impl Pair {
             reach: if free { 4.0 } else { 2.0 },
             attracts: matches!(ligand.hydrogen, Hydrogen::Both) || matches!(protein.hydrogen, Hydrogen::Both),
             solvation: flip(p, l) + flip(l, p),
-            zone: zone.filter(|_| p != 0.0),
+            zone: zone.filter(|_| p != 0.0).unwrap_or(f32::NEG_INFINITY),
         }
     }
 
     fn energy(&self, distance: f32) -> f32 {
         let gap = distance - self.radius;
         let touching = gap < 0.0;
-        let steric = if touching { 2.0 * Self::HARDNESS * (1.0 - distance / self.radius) } else { 0.0 };
+        let steric = if touching {
+            2.0 * Self::HARDNESS * (1.0 - distance / self.radius)
+        } else {
+            0.0
+        };
         let mut electric = match gap {
             gap if gap < 0.0 => self.charge,
             gap if gap < self.reach => self.charge * (1.0 - gap / self.reach),
@@ -108,10 +112,11 @@ impl Pair {
         if self.attracts {
             electric = -electric.abs();
         }
-        let solvation = self
-            .zone
-            .filter(|zone| gap < *zone)
-            .map_or(0.0, |zone| self.solvation * if touching { 1.0 } else { 1.0 - gap / zone });
+        let solvation = if gap < self.zone {
+            self.solvation * if touching { 1.0 } else { 1.0 - gap / self.zone }
+        } else {
+            0.0
+        };
         steric + electric * Self::COULOMB + solvation
     }
 }
@@ -163,10 +168,17 @@ fn docking_scores_several_poses_a_lane() {
         })
         .collect();
     let mut atoms = |count: usize, reach: f64| -> Vec<Atom> {
-        (0..count).map(|_| Atom { place: random.place(reach), kind: random.below(12) as u32 }).collect()
+        (0..count)
+            .map(|_| Atom {
+                place: random.place(reach),
+                kind: random.below(12) as u32,
+            })
+            .collect()
     };
     let (protein, ligand) = (atoms(70, 8.0), atoms(9, 3.0));
-    let poses: Vec<[f32; 6]> = (0..300).map(|_| std::array::from_fn(|_| random.between(-3.0, 3.0) as f32)).collect();
+    let poses: Vec<[f32; 6]> = (0..300)
+        .map(|_| std::array::from_fn(|_| random.between(-3.0, 3.0) as f32))
+        .collect();
     let mut expected = Vec::new();
     for pose in &poses {
         let [a, b, c, x, y, z] = pose.map(f64::from);
@@ -174,7 +186,11 @@ fn docking_scores_several_poses_a_lane() {
         let turn = |[px, py, pz]: Wide| {
             let (px, py, pz) = (px, py * a.cos() - pz * a.sin(), py * a.sin() + pz * a.cos());
             let (px, py, pz) = (px * b.cos() + pz * b.sin(), py, pz * b.cos() - px * b.sin());
-            [px * c.cos() - py * c.sin() + x, px * c.sin() + py * c.cos() + y, pz + z]
+            [
+                px * c.cos() - py * c.sin() + x,
+                px * c.sin() + py * c.cos() + y,
+                pz + z,
+            ]
         };
         let mut total = 0.0;
         for l in &ligand {
@@ -186,7 +202,11 @@ fn docking_scores_several_poses_a_lane() {
                 let gap = d - r;
                 let inside = gap < 0.0;
                 total += if inside { 76.0 * (1.0 - d / r) } else { 0.0 };
-                let reach = if lp.hydrogen == Hydrogen::Free && pp.hydrogen == Hydrogen::Free { 4.0 } else { 2.0 };
+                let reach = if lp.hydrogen == Hydrogen::Free && pp.hydrogen == Hydrogen::Free {
+                    4.0
+                } else {
+                    2.0
+                };
                 let fade = if inside { 1.0 } else { (1.0 - gap / reach).max(0.0) };
                 let charge = f64::from(lp.charge) * f64::from(pp.charge) * fade;
                 let both = lp.hydrogen == Hydrogen::Both || pp.hydrogen == Hydrogen::Both;
@@ -194,7 +214,11 @@ fn docking_scores_several_poses_a_lane() {
                 let (lh, ph) = (f64::from(lp.hydrophobicity), f64::from(pp.hydrophobicity));
                 let mixed = (lh < 0.0) != (ph < 0.0);
                 let zone = if mixed { 1.0 } else { 5.5 };
-                let sum = if lh * ph < 0.0 { lh.abs() + ph.abs() } else { lh + ph };
+                let sum = if lh * ph < 0.0 {
+                    lh.abs() + ph.abs()
+                } else {
+                    lh + ph
+                };
                 if ph != 0.0 && (lh < 0.0 || ph < 0.0) && gap < zone {
                     total += sum * if inside { 1.0 } else { 1.0 - gap / zone };
                 }
@@ -206,7 +230,11 @@ fn docking_scores_several_poses_a_lane() {
         let (protein, ligand, field) = (run.upload(&protein), run.upload(&ligand), run.upload(&field));
         let (poses, y) = (run.upload(&poses), run.zeros::<f32>(300));
         let config = LaunchConfig::new(2, 64);
-        run.launch(dock::kernel::<4>(), config, args![&protein, &ligand, &field, &poses, &y]);
+        run.launch(
+            dock::kernel::<4>(),
+            config,
+            args![&protein, &ligand, &field, &poses, &y],
+        );
         run.near(&y, &expected, 1e-3);
     });
 }
@@ -235,8 +263,16 @@ impl Cells {
 #[device]
 fn draw(mut a: u32, mut b: u32) -> [f32; 2] {
     for round in [0x9e37_79b9u32, 0x3c6e_f372, 0xdaa6_6d2b, 0x78dd_e6e4] {
-        a = a.wrapping_add(((b << 4).wrapping_add(0xa341_316c)) ^ b.wrapping_add(round) ^ ((b >> 5).wrapping_add(0xc801_3ea4)));
-        b = b.wrapping_add(((a << 4).wrapping_add(0xad90_777d)) ^ a.wrapping_add(round) ^ ((a >> 5).wrapping_add(0x7e95_761e)));
+        a = a.wrapping_add(
+            ((b << 4).wrapping_add(0xa341_316c))
+                ^ b.wrapping_add(round)
+                ^ ((b >> 5).wrapping_add(0xc801_3ea4)),
+        );
+        b = b.wrapping_add(
+            ((a << 4).wrapping_add(0xad90_777d))
+                ^ a.wrapping_add(round)
+                ^ ((a >> 5).wrapping_add(0x7e95_761e)),
+        );
     }
     [a, b].map(|bits| (bits >> 8) as f32 / (1 << 24) as f32)
 }
@@ -265,7 +301,9 @@ fn collide(cells: Cells, step: u32, angle: f32, counts: &[u32], members: &[u32],
     if members.len() < 2 {
         return;
     }
-    let sum = members.iter().fold(Vec3::ZERO, |sum, m| sum + velocities[*m as usize]);
+    let sum = members
+        .iter()
+        .fold(Vec3::ZERO, |sum, m| sum + velocities[*m as usize]);
     let mean = sum * (1.0 / count as f32);
     let [height, around] = draw(cell as u32, step);
     let z = 2.0 * height - 1.0;
@@ -285,7 +323,11 @@ fn collide(cells: Cells, step: u32, angle: f32, counts: &[u32], members: &[u32],
 fn srd_turns_velocities_about_the_mean_of_their_cell() {
     let mut random = Random(99);
     let (count, capacity) = (900usize, 24);
-    let cells = Cells { count: [5, 6, 4], capacity, shift: random.place(0.5) };
+    let cells = Cells {
+        count: [5, 6, 4],
+        capacity,
+        shift: random.place(0.5),
+    };
     let places: Vec<Vec3> = (0..count).map(|_| random.place(7.0)).collect();
     let velocities: Vec<Vec3> = (0..count).map(|_| random.place(1.0)).collect();
     let mut groups = vec![Vec::new(); 120];
@@ -298,7 +340,9 @@ fn srd_turns_velocities_about_the_mean_of_their_cell() {
     let mut expected: Vec<Wide> = velocities.iter().map(|v| wide(*v)).collect();
     for (cell, group) in groups.iter().enumerate().filter(|(_, g)| g.len() > 1) {
         let mut mean = [0.0; 3];
-        group.iter().for_each(|i| (0..3).for_each(|k| mean[k] += expected[*i][k] / group.len() as f64));
+        group
+            .iter()
+            .for_each(|i| (0..3).for_each(|k| mean[k] += expected[*i][k] / group.len() as f64));
         let (mut a, mut b, mut round) = (cell as u32, step, 0u32);
         for _ in 0..4 {
             round = round.wrapping_add(0x9e37_79b9);
@@ -330,10 +374,18 @@ fn srd_turns_velocities_about_the_mean_of_their_cell() {
         let (counts, lost) = (run.zeros::<u32>(120), run.zeros::<u32>(1));
         let members = run.zeros::<u32>(120 * capacity as usize);
         let config = LaunchConfig::linear(count, 64);
-        run.launch(bin::kernel(), config, args![cells, &places, &counts, &members, &lost]);
+        run.launch(
+            bin::kernel(),
+            config,
+            args![cells, &places, &counts, &members, &lost],
+        );
         run.holds(&lost, &[0]);
         let config = LaunchConfig::linear(120, 64);
-        run.launch(collide::kernel(), config, args![cells, step, 2.2f32, &counts, &members, &velocities]);
+        run.launch(
+            collide::kernel(),
+            config,
+            args![cells, step, 2.2f32, &counts, &members, &velocities],
+        );
         run.near(&velocities.cast::<f32>().unwrap(), &expected.concat(), 1e-5);
     });
 }

@@ -167,8 +167,14 @@ impl<F: Base> Mul for Extension<F> {
 
 #[device]
 impl<F: Base> Field for Extension<F> {
-    const ZERO: Self = Self { real: F::ZERO, imaginary: F::ZERO };
-    const ONE: Self = Self { real: F::ONE, imaginary: F::ZERO };
+    const ZERO: Self = Self {
+        real: F::ZERO,
+        imaginary: F::ZERO,
+    };
+    const ONE: Self = Self {
+        real: F::ONE,
+        imaginary: F::ZERO,
+    };
 
     fn inverse(self) -> Self {
         let norm = self.real.square() - F::NON_RESIDUE * self.imaginary.square();
@@ -182,7 +188,10 @@ type Qm31 = Extension<Cm31>;
 
 #[device]
 impl Base for Cm31 {
-    const NON_RESIDUE: Self = Extension { real: M31(2), imaginary: M31(1) };
+    const NON_RESIDUE: Self = Extension {
+        real: M31(2),
+        imaginary: M31(1),
+    };
 }
 
 /// `f(x) + f(-x)` and `(f(x) - f(-x)) / x`, combined by a random element.
@@ -193,7 +202,8 @@ fn fold_line(alpha: Qm31, domain: &[M31], values: &[Qm31], folded: &mut [Qm31]) 
         return;
     };
     if let (Some(even), Some(odd)) = (even, odd) {
-        let slope = (*even - *odd) * Extension::new(Extension::new(domain[i].inverse(), M31::ZERO), Cm31::ZERO);
+        let slope =
+            (*even - *odd) * Extension::new(Extension::new(domain[i].inverse(), M31::ZERO), Cm31::ZERO);
         *out = *even + *odd + alpha * slope;
     }
 }
@@ -223,7 +233,10 @@ fn inverses<F: Field, const N: usize>(values: &[[F; N]], out: &mut [[F; N]]) {
 fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
     let p = u64::from(P);
     let complex = |a: [u64; 2], b: [u64; 2]| {
-        [(a[0] * b[0] % p + p - a[1] * b[1] % p) % p, (a[0] * b[1] % p + a[1] * b[0] % p) % p]
+        [
+            (a[0] * b[0] % p + p - a[1] * b[1] % p) % p,
+            (a[0] * b[1] % p + a[1] * b[0] % p) % p,
+        ]
     };
     let sum = |a: [u64; 2], b: [u64; 2]| [(a[0] + b[0]) % p, (a[1] + b[1]) % p];
     let ([a, c], [b, d]) = ([[a[0], a[1]], [a[2], a[3]]], [[b[0], b[1]], [b[2], b[3]]]);
@@ -234,7 +247,16 @@ fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
 
 fn q(v: [u64; 4]) -> Qm31 {
     let [a, b, c, d] = v.map(|x| M31(x as u32));
-    Extension { real: Extension { real: a, imaginary: b }, imaginary: Extension { real: c, imaginary: d } }
+    Extension {
+        real: Extension {
+            real: a,
+            imaginary: b,
+        },
+        imaginary: Extension {
+            real: c,
+            imaginary: d,
+        },
+    }
 }
 
 #[test]
@@ -251,14 +273,21 @@ fn fri_folds_and_inverts_in_towers_of_fields() {
         let (a, b) = (values[2 * i], values[2 * i + 1]);
         let inverse = (0..p.ilog2() + 1).rev().fold(1, |r, bit| {
             let square = r * r % p;
-            if (p - 2) >> bit & 1 == 1 { square * domain[i] % p } else { square }
+            if (p - 2) >> bit & 1 == 1 {
+                square * domain[i] % p
+            } else {
+                square
+            }
         });
         assert_eq!(inverse * domain[i] % p, 1);
         let slope = std::array::from_fn(|k| (a[k] + p - b[k]) % p * inverse % p);
         let turned = product(alpha, slope);
         expected.push(q(std::array::from_fn(|k| (a[k] + b[k] + turned[k]) % p)));
     }
-    let batches: Vec<[Qm31; 5]> = values.chunks_exact(5).map(|c| std::array::from_fn(|k| q(c[k]))).collect();
+    let batches: Vec<[Qm31; 5]> = values
+        .chunks_exact(5)
+        .map(|c| std::array::from_fn(|k| q(c[k])))
+        .collect();
     let domain: Vec<M31> = domain.iter().map(|x| M31(*x as u32)).collect();
     everywhere(|run| {
         let inputs: Vec<Qm31> = values.iter().map(|v| q(*v)).collect();
@@ -272,9 +301,20 @@ fn fri_folds_and_inverts_in_towers_of_fields() {
         for (batch, inverses) in batches.iter().zip(run.read(&to)) {
             for (a, b) in batch.iter().zip(inverses) {
                 let numbers = |v: Qm31| {
-                    [v.real.real, v.real.imaginary, v.imaginary.real, v.imaginary.imaginary].map(|m| u64::from(m.0))
+                    [
+                        v.real.real,
+                        v.real.imaginary,
+                        v.imaginary.real,
+                        v.imaginary.imaginary,
+                    ]
+                    .map(|m| u64::from(m.0))
                 };
-                assert_eq!(product(numbers(*a), numbers(b)), [1, 0, 0, 0], "on {}", run.place());
+                assert_eq!(
+                    product(numbers(*a), numbers(b)),
+                    [1, 0, 0, 0],
+                    "on {}",
+                    run.place()
+                );
             }
         }
     });
@@ -316,8 +356,12 @@ fn mix(accesses: u32, pages: &[[u32; 32]], seeds: &[[u32; 16]], mixes: &mut [[u3
 fn ethash_mixes_pages_of_a_large_set() {
     let mut random = Random(109);
     let words = |random: &mut Random| random.bits() as u32;
-    let pages: Vec<[u32; 32]> = (0..1021).map(|_| std::array::from_fn(|_| words(&mut random))).collect();
-    let seeds: Vec<[u32; 16]> = (0..50).map(|_| std::array::from_fn(|_| words(&mut random))).collect();
+    let pages: Vec<[u32; 32]> = (0..1021)
+        .map(|_| std::array::from_fn(|_| words(&mut random)))
+        .collect();
+    let seeds: Vec<[u32; 16]> = (0..50)
+        .map(|_| std::array::from_fn(|_| words(&mut random)))
+        .collect();
     let mut expected = Vec::new();
     for seed in &seeds {
         // As the paper has it: a mix of 128 bytes, one after the other.
@@ -325,7 +369,9 @@ fn ethash_mixes_pages_of_a_large_set() {
         let step = |a: u32, b: u32| ((u64::from(a) * 0x0100_0193) as u32) ^ b;
         for i in 0..64u32 {
             let page = step(seed[0] ^ i, all[i as usize % 32]) as usize % pages.len();
-            all.iter_mut().zip(pages[page]).for_each(|(a, b)| *a = step(*a, b));
+            all.iter_mut()
+                .zip(pages[page])
+                .for_each(|(a, b)| *a = step(*a, b));
         }
         let mut out = [0; 8];
         for (out, w) in out.iter_mut().zip(all.chunks(4)) {
@@ -336,7 +382,11 @@ fn ethash_mixes_pages_of_a_large_set() {
     everywhere(|run| {
         let (pages, seeds) = (run.upload(&pages), run.upload(&seeds));
         let mixes = run.zeros::<[u32; 8]>(50);
-        run.launch(mix::kernel(), LaunchConfig::linear(50 * 8, 32), args![64u32, &pages, &seeds, &mixes]);
+        run.launch(
+            mix::kernel(),
+            LaunchConfig::linear(50 * 8, 32),
+            args![64u32, &pages, &seeds, &mixes],
+        );
         run.holds(&mixes, &expected);
     });
 }

@@ -103,7 +103,11 @@ fn fluxes(
     } else {
         (cell + stride, cell, cell - stride, place + 1)
     };
-    let donors = Donors { upwind: upwind as u32, donor: donor as u32, downwind: downwind as u32 };
+    let donors = Donors {
+        upwind: upwind as u32,
+        donor: donor as u32,
+        downwind: downwind as u32,
+    };
     let sigma = flux.abs() / volume[donor];
     let stretch = (1.0 + sigma) * widths[place] / widths[other];
     let mass = flux * (density[donor] + limited(density, donors, sigma, stretch));
@@ -143,8 +147,11 @@ fn advection_moves_mass_and_energy_along_both_axes() {
     let (density, energy) = (field(1.0, 2.0), field(0.5, 3.0));
     let widths = field(0.8, 1.2);
     for axis in [Axis::X, Axis::Y] {
-        let (step, end, length) =
-            if axis == Axis::X { (1, width + HALO + 2, width) } else { (pitch, height + HALO + 2, height) };
+        let (step, end, length) = if axis == Axis::X {
+            (1, width + HALO + 2, width)
+        } else {
+            (pitch, height + HALO + 2, height)
+        };
         let face = |c: usize, k: usize| -> (f64, f64) {
             let f = flux[c];
             let (u, d, w, o) = match (f > 0.0, k + 1 == end) {
@@ -156,7 +163,11 @@ fn advection_moves_mass_and_energy_along_both_axes() {
                 let (a, b) = (q[d] - q[u], q[w] - q[d]);
                 let sign = if b > 0.0 { 1.0 } else { -1.0 };
                 let sixth = (s3 * a.abs() + (2.0 - s) * b.abs()) / 6.0;
-                if a * b > 0.0 { (1.0 - s) * sign * a.abs().min(b.abs().min(sixth)) } else { 0.0 }
+                if a * b > 0.0 {
+                    (1.0 - s) * sign * a.abs().min(b.abs().min(sixth))
+                } else {
+                    0.0
+                }
             };
             let s = f.abs() / volume[d];
             let s3 = (1.0 + s) * widths[k] / widths[o];
@@ -175,7 +186,11 @@ fn advection_moves_mass_and_energy_along_both_axes() {
             }
         }
         assert!(length < end);
-        let sweep = Sweep { width: width as u32, height: height as u32, axis };
+        let sweep = Sweep {
+            width: width as u32,
+            height: height as u32,
+            axis,
+        };
         everywhere(|run| {
             let (widths, flux, volume) = (run.upload(&widths), run.upload(&flux), run.upload(&volume));
             let (density, energy) = (run.upload(&density), run.upload(&energy));
@@ -223,7 +238,11 @@ impl Mul<f32> for State {
     type Output = State;
 
     fn mul(self, by: f32) -> State {
-        State { density: self.density * by, momentum: self.momentum * by, energy: self.energy * by }
+        State {
+            density: self.density * by,
+            momentum: self.momentum * by,
+            energy: self.energy * by,
+        }
     }
 }
 
@@ -314,20 +333,23 @@ fn euler(far: State, neighbours: &[[i32; 4]], normals: &[[Vec3; 4]], cells: &[St
 fn euler_fluxes_are_those_of_plain_formulas() {
     let mut random = Random(102);
     let count = 500usize;
-    let mut state = |random: &mut Random| State {
+    let state = |random: &mut Random| State {
         density: random.between(0.5, 2.0) as f32,
         momentum: random.place(1.0),
         energy: random.between(5.0, 9.0) as f32,
     };
     let far = state(&mut random);
     let cells: Vec<State> = (0..count).map(|_| state(&mut random)).collect();
-    let neighbours: Vec<[i32; 4]> =
-        (0..count).map(|_| std::array::from_fn(|_| random.below(count + 60) as i32)).collect();
+    let neighbours: Vec<[i32; 4]> = (0..count)
+        .map(|_| std::array::from_fn(|_| random.below(count + 60) as i32))
+        .collect();
     let neighbours: Vec<[i32; 4]> = neighbours
         .iter()
         .map(|n| n.map(|k| if k < count as i32 { k } else { -1 - k % 2 }))
         .collect();
-    let normals: Vec<[Vec3; 4]> = (0..count).map(|_| std::array::from_fn(|_| random.place(1.0))).collect();
+    let normals: Vec<[Vec3; 4]> = (0..count)
+        .map(|_| std::array::from_fn(|_| random.place(1.0)))
+        .collect();
     // Density, momentum, energy.
     let numbers = |s: &State| -> [f64; 5] {
         let [x, y, z] = wide(s.momentum);
@@ -340,7 +362,13 @@ fn euler_fluxes_are_those_of_plain_formulas() {
         for k in 0..3 {
             let v = u[1 + k] / u[0];
             for (m, sum) in sum.iter_mut().enumerate() {
-                let extra = if m == 4 { p * v } else if m == 1 + k { p } else { 0.0 };
+                let extra = if m == 4 {
+                    p * v
+                } else if m == 1 + k {
+                    p
+                } else {
+                    0.0
+                };
                 *sum += n[k] * (u[m] * v + extra);
             }
         }
@@ -359,9 +387,17 @@ fn euler_fluxes_are_those_of_plain_formulas() {
                 (0..3).for_each(|m| total[1 + m] += n[m] * pressure(&u));
                 continue;
             }
-            let v = if neighbour == -2 { numbers(&far) } else { numbers(&cells[neighbour as usize]) };
+            let v = if neighbour == -2 {
+                numbers(&far)
+            } else {
+                numbers(&cells[neighbour as usize])
+            };
             let (a, b) = (flux(&u, n), flux(&v, n));
-            let viscous = if neighbour == -2 { 0.0 } else { inner(n, n).sqrt() * 0.1 * (speed(&u) + speed(&v)) };
+            let viscous = if neighbour == -2 {
+                0.0
+            } else {
+                inner(n, n).sqrt() * 0.1 * (speed(&u) + speed(&v))
+            };
             (0..5).for_each(|m| total[m] += 0.5 * (a[m] + b[m]) - viscous * (u[m] - v[m]));
         }
         expected.extend(total);
@@ -370,7 +406,11 @@ fn euler_fluxes_are_those_of_plain_formulas() {
         let (neighbours, normals) = (run.upload(&neighbours), run.upload(&normals));
         let (cells, out) = (run.upload(&cells), run.zeros::<State>(count));
         let config = LaunchConfig::linear(count, 64);
-        run.launch(euler::kernel(), config, args![far, &neighbours, &normals, &cells, &out]);
+        run.launch(
+            euler::kernel(),
+            config,
+            args![far, &neighbours, &normals, &cells, &out],
+        );
         run.near(&out.cast::<f32>().unwrap(), &expected, 1e-4);
     });
 }

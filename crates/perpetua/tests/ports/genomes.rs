@@ -1,6 +1,5 @@
 //! Genomes: chains of anchors, minimizers, and edit distances.
 
-use std::cmp::Reverse;
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
 use perpetua::prelude::*;
@@ -67,7 +66,10 @@ fn chain(limits: Limits, starts: &[u32], averages: &[f32], anchors: &[Anchor], l
         let mut link = best[slot];
         sync_threads();
         if i32::from(anchor.span) >= link.score {
-            link = Link { score: i32::from(anchor.span), parent: -1 };
+            link = Link {
+                score: i32::from(anchor.span),
+                parent: -1,
+            };
         }
         if lane == slot {
             links[i] = link;
@@ -82,7 +84,10 @@ fn chain(limits: Limits, starts: &[u32], averages: &[f32], anchors: &[Anchor], l
             if let Some(gain) = limits.gain(*anchor, window[lane], averages[read]) {
                 let score = link.score + gain;
                 if score >= best[lane].score {
-                    best[lane] = Link { score, parent: i as i32 };
+                    best[lane] = Link {
+                        score,
+                        parent: i as i32,
+                    };
                 }
             }
         }
@@ -110,7 +115,11 @@ fn chaining_finds_the_best_predecessor_of_each_anchor() {
         starts.push(anchors.len() as u32);
         averages.push(random.between(10.0, 20.0) as f32);
     }
-    let limits = Limits { max_x: 500, max_y: 400, bandwidth: 150 };
+    let limits = Limits {
+        max_x: 500,
+        max_y: 400,
+        bandwidth: 150,
+    };
     let mut expected = Vec::new();
     for read in 0..5 {
         let own = &anchors[starts[read] as usize..starts[read + 1] as usize];
@@ -123,7 +132,11 @@ fn chaining_finds_the_best_predecessor_of_each_anchor() {
                 if own[j].tag != next.tag || dx < 1 || dx > 500 || dy < 1 || dy > 400 || gap > 150 {
                     continue;
                 }
-                let log = if gap == 0 { 0 } else { f64::from(gap).log2().floor() as i32 };
+                let log = if gap == 0 {
+                    0
+                } else {
+                    f64::from(gap).log2().floor() as i32
+                };
                 let linear = (gap as f32 * (0.01 * averages[read])) as i32;
                 let sum = links[j].score + dx.min(dy).min(i32::from(next.span)) - linear - log / 2;
                 if sum >= score {
@@ -141,7 +154,11 @@ fn chaining_finds_the_best_predecessor_of_each_anchor() {
         let (starts, averages) = (run.upload(&starts), run.upload(&averages));
         let (anchors, links) = (run.upload(&anchors), run.zeros::<Link>(expected.len()));
         let config = LaunchConfig::new(5, 64);
-        run.launch(chain::kernel(), config, args![limits, &starts, &averages, &anchors, &links]);
+        run.launch(
+            chain::kernel(),
+            config,
+            args![limits, &starts, &averages, &anchors, &links],
+        );
         run.holds(&links, &expected);
     });
 }
@@ -198,15 +215,23 @@ fn kmer(letters: &[u8]) -> Option<(u64, Direction)> {
     }
     let mask = (1 << (2 * k)) - 1;
     let (forward, reverse) = (scrambled(forward, mask), scrambled(reverse, mask));
-    Some(if forward <= reverse { (forward, Direction::Forward) } else { (reverse, Direction::Reverse) })
+    Some(if forward <= reverse {
+        (forward, Direction::Forward)
+    } else {
+        (reverse, Direction::Reverse)
+    })
 }
 
 #[device]
 fn minimizer(letters: &[u8], k: usize, window: usize, start: usize) -> Option<Minimizer> {
     (start..start + window)
         .filter_map(|at| kmer(&letters[at..at + k]).map(|(hash, direction)| (hash, at, direction)))
-        .min_by_key(|(hash, at, _)| (*hash, Reverse(*at)))
-        .map(|(hash, at, direction)| Minimizer { hash, position: at as u32, direction: direction as u32 })
+        .min_by_key(|(hash, at, _)| (*hash, u32::MAX - *at as u32))
+        .map(|(hash, at, direction)| Minimizer {
+            hash,
+            position: at as u32,
+            direction: direction as u32,
+        })
 }
 
 #[kernel]
@@ -216,8 +241,12 @@ fn minimizers(k: usize, window: usize, letters: &[u8], found: &mut [Minimizer], 
     if start >= windows {
         return;
     }
-    let Some(own) = minimizer(letters, k, window, start) else { return };
-    let before = start.checked_sub(1).and_then(|start| minimizer(letters, k, window, start));
+    let Some(own) = minimizer(letters, k, window, start) else {
+        return;
+    };
+    let before = start
+        .checked_sub(1)
+        .and_then(|start| minimizer(letters, k, window, start));
     if before.is_none_or(|before| before.position != own.position) {
         let slot = atomic_add(&mut count[0], 1) as usize;
         found[slot] = own;
@@ -229,7 +258,13 @@ fn minimizers_are_the_least_hashes_of_all_windows() {
     let mut random = Random(111);
     let (k, window) = (11usize, 7usize);
     let letters: Vec<u8> = (0..700)
-        .map(|_| if random.below(60) == 0 { b'N' } else { b"ACGTacgt"[random.below(8)] })
+        .map(|_| {
+            if random.below(60) == 0 {
+                b'N'
+            } else {
+                b"ACGTacgt"[random.below(8)]
+            }
+        })
         .collect();
     let hash = |number: u64| {
         let bits = 2 * k as u32;
@@ -247,7 +282,10 @@ fn minimizers_are_the_least_hashes_of_all_windows() {
         let mut best: Option<Minimizer> = None;
         for at in start..start + window {
             let text = letters[at..at + k].to_ascii_uppercase();
-            let Some(codes) = text.iter().map(|b| b"ACGT".iter().position(|c| c == b)).collect::<Option<Vec<_>>>()
+            let Some(codes) = text
+                .iter()
+                .map(|b| b"ACGT".iter().position(|c| c == b))
+                .collect::<Option<Vec<_>>>()
             else {
                 continue;
             };
@@ -271,7 +309,11 @@ fn minimizers_are_the_least_hashes_of_all_windows() {
         let text = run.upload(&letters);
         let (found, count) = (run.zeros::<Minimizer>(700), run.zeros::<u32>(1));
         let config = LaunchConfig::linear(letters.len(), 64);
-        run.launch(minimizers::kernel(), config, args![k, window, &text, &found, &count]);
+        run.launch(
+            minimizers::kernel(),
+            config,
+            args![k, window, &text, &found, &count],
+        );
         let mut list = run.read(&found)[..run.read(&count)[0] as usize].to_vec();
         list.sort_by_key(|m| m.position);
         list.dedup();
@@ -357,11 +399,16 @@ fn distances<W: Word, const N: usize>(
     distances: &mut [u32],
 ) {
     let i = global_id_x();
-    let Some(distance) = distances.get_mut(i) else { return };
+    let Some(distance) = distances.get_mut(i) else {
+        return;
+    };
     let start = |ends: &[u32]| i.checked_sub(1).map_or(0, |i| ends[i] as usize);
     let query = &queries[start(query_ends)..query_ends[i] as usize];
     let target = &targets[start(target_ends)..target_ends[i] as usize];
-    let mut columns = [Column { plus: !W::ZERO, minus: W::ZERO }; N];
+    let mut columns = [Column {
+        plus: !W::ZERO,
+        minus: W::ZERO,
+    }; N];
     let mut score = query.len() as i32;
     for letter in target {
         let mut carry = 1;
@@ -387,7 +434,7 @@ fn myers_distances_are_those_of_the_whole_table() {
         (0..count).map(|_| b"ACGT"[random.below(4)]).collect()
     };
     let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..90).map(|_| (letters(120), letters(150))).collect();
-    let (mut queries, mut targets) = (Vec::new(), Vec::new());
+    let (mut queries, mut targets) = (Vec::<u8>::new(), Vec::<u8>::new());
     let (mut query_ends, mut target_ends, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for (query, target) in &pairs {
         queries.extend(query);

@@ -1,4 +1,4 @@
-//! Sixty kernels of public projects, ported from the book alone: README.md lists them. Each is compared with plain Rust on all
+//! Kernels of public projects, ported from the book alone: README.md lists them. Each is compared with plain Rust on all
 //! devices of this machine.
 
 #![allow(
@@ -13,25 +13,44 @@
     reason = "kernels are written as users write them"
 )]
 
+mod bodies;
 mod ciphers;
 mod codes;
+mod curves;
+mod draws;
 mod edges;
+mod fields;
+mod fluids;
 mod formats;
+mod genomes;
 mod graphs;
 mod harness;
 mod hashes;
+mod hulls;
 mod images;
 mod learning;
+mod lengths;
+mod markets;
 mod matrices;
+mod meshes;
+mod molecules;
 mod networks;
 mod noise;
 mod numbers;
 mod particles;
 mod physics;
+mod places;
+mod poles;
+mod proofs;
 mod random;
 mod rays;
+mod reactors;
 mod seeks;
+mod series;
 mod shapes;
+mod solids;
 mod sorts;
+mod space;
 mod splats;
 mod transforms;
+mod trees;

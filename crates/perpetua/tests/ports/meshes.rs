@@ -9,8 +9,14 @@ use crate::space::{inner, minus, outer};
 
 type Point = [f64; 3];
 
-const FACES: [[usize; 4]; 6] =
-    [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 5, 4], [1, 2, 6, 5], [2, 3, 7, 6], [3, 0, 4, 7]];
+const FACES: [[usize; 4]; 6] = [
+    [0, 1, 2, 3],
+    [4, 5, 6, 7],
+    [0, 1, 5, 4],
+    [1, 2, 6, 5],
+    [2, 3, 7, 6],
+    [3, 0, 4, 7],
+];
 
 #[device]
 fn difference(a: Point, b: Point) -> Point {
@@ -55,7 +61,10 @@ fn hexahedra(nodes: &[Point], elements: &[[u32; 8]], volumes: &mut [f64], length
     let Some(corners) = elements.get(i).map(|e| e.map(|node| nodes[node as usize])) else {
         return;
     };
-    let largest = FACES.iter().map(|face| face_area(face.map(|k| corners[k]))).fold(0.0, f64::max);
+    let largest = FACES
+        .iter()
+        .map(|face| face_area(face.map(|k| corners[k])))
+        .fold(0.0, f64::max);
     volumes[i] = volume(&corners);
     lengths[i] = 4.0 * volumes[i] / largest.sqrt();
 }
@@ -143,8 +152,16 @@ impl Mesh {
     }
 }
 
-const CORNERS: [[u32; 3]; 8] =
-    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]];
+const CORNERS: [[u32; 3]; 8] = [
+    [0, 0, 0],
+    [1, 0, 0],
+    [1, 1, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+    [1, 0, 1],
+    [1, 1, 1],
+    [0, 1, 1],
+];
 
 type Matrix3 = [[f32; 3]; 3];
 
@@ -153,7 +170,11 @@ fn reference_gradients(at: [f32; 3]) -> [[f32; 3]; 8] {
     CORNERS.map(|corner| {
         let signs = corner.map(|bit| if bit == 1 { 1.0 } else { -1.0 });
         let [x, y, z] = std::array::from_fn(|k| 1.0 + signs[k] * at[k]);
-        [signs[0] * y * z / 8.0, signs[1] * x * z / 8.0, signs[2] * x * y / 8.0]
+        [
+            signs[0] * y * z / 8.0,
+            signs[1] * x * z / 8.0,
+            signs[2] * x * y / 8.0,
+        ]
     })
 }
 
@@ -208,7 +229,9 @@ fn diffusion(mesh: Mesh, nodes: &[[f32; 3]], starts: &[u32], columns: &[u32], va
         let start = starts[node as usize] as usize;
         let filled = &columns[start..starts[node as usize + 1] as usize];
         for (value, column) in row.iter().zip(&corners) {
-            let at = filled.binary_search(column).expect("corners of an element are neighbours");
+            let at = filled
+                .binary_search(column)
+                .expect("corners of an element are neighbours");
             atomic_add(&mut values[start + at], *value);
         }
     }
@@ -220,9 +243,16 @@ fn diffusion_sums_the_elements_of_each_node() {
     let cells = [5u32, 3, 4];
     let side = cells.map(|n| n as usize + 1);
     let count = side.iter().product::<usize>();
-    let spot = |node: usize| [node % side[0], node / side[0] % side[1], node / (side[0] * side[1])];
-    let nodes: Vec<[f32; 3]> =
-        (0..count).map(|n| spot(n).map(|k| (k as f64 + random.between(-0.2, 0.2)) as f32)).collect();
+    let spot = |node: usize| {
+        [
+            node % side[0],
+            node / side[0] % side[1],
+            node / (side[0] * side[1]),
+        ]
+    };
+    let nodes: Vec<[f32; 3]> = (0..count)
+        .map(|n| spot(n).map(|k| (k as f64 + random.between(-0.2, 0.2)) as f32))
+        .collect();
     let (mut starts, mut columns) = (vec![0u32], Vec::new());
     for a in 0..count {
         let near = |b: &usize| spot(a).iter().zip(spot(*b)).all(|(p, q)| p.abs_diff(q) <= 1);
@@ -244,7 +274,9 @@ fn diffusion_sums_the_elements_of_each_node() {
         for gauss in 0..8 {
             let at = [0, 1, 2].map(|k| sign(gauss, k) / 3f64.sqrt());
             let slope = |c: usize, k: usize| {
-                (0..3).filter(|m| *m != k).fold(sign(c, k) / 8.0, |s, m| s * (1.0 + sign(c, m) * at[m]))
+                (0..3)
+                    .filter(|m| *m != k)
+                    .fold(sign(c, k) / 8.0, |s, m| s * (1.0 + sign(c, m) * at[m]))
             };
             let mut j = [[0.0; 3]; 3];
             for c in 0..8 {

@@ -1,4 +1,4 @@
-//! Molecules: bonds of three and four atoms, embedded atoms, and fixed lengths.
+//! Molecules: bonds of three and four atoms, and embedded atoms.
 
 use perpetua::prelude::*;
 
@@ -55,11 +55,24 @@ fn bent(ij: Vec3, kj: Vec3, angle: f32, force: f32) -> Response {
     let slope = force * off / (1.0 - cos * cos).sqrt().max(1e-6);
     let first = (kj * (a * b).recip() - ij * (cos / (a * a))) * slope;
     let third = (ij * (a * b).recip() - kj * (cos / (b * b))) * slope;
-    Response { energy: 0.5 * force * off * off, forces: [first, -first - third, third, Vec3::ZERO] }
+    Response {
+        energy: 0.5 * force * off * off,
+        forces: [first, -first - third, third, Vec3::ZERO],
+    }
 }
 
 #[device]
-fn twisted(ij: Vec3, kj: Vec3, kl: Vec3, Interaction { multiplicity, angle, force, .. }: Interaction) -> Response {
+fn twisted(
+    ij: Vec3,
+    kj: Vec3,
+    kl: Vec3,
+    Interaction {
+        multiplicity,
+        angle,
+        force,
+        ..
+    }: Interaction,
+) -> Response {
     let (m, n) = (ij.cross(kj), kj.cross(kl));
     let size = kj.length();
     let phi = (ij.dot(n) * size).atan2(m.dot(n));
@@ -69,11 +82,20 @@ fn twisted(ij: Vec3, kj: Vec3, kl: Vec3, Interaction { multiplicity, angle, forc
     let last = n * (slope * size / n.length_squared());
     let square = size.powi(2);
     let shared = first * (ij.dot(kj) / square) - last * (kl.dot(kj) / square);
-    Response { energy: force * (1.0 + turns.cos()), forces: [first, shared - first, -last - shared, last] }
+    Response {
+        energy: force * (1.0 + turns.cos()),
+        forces: [first, shared - first, -last - shared, last],
+    }
 }
 
 #[kernel(block_size = 64)]
-fn bonded(frame: PeriodicBox, list: &[Interaction], places: &[Vec3], forces: &mut [Vec3], energies: &mut [f32]) {
+fn bonded(
+    frame: PeriodicBox,
+    list: &[Interaction],
+    places: &[Vec3],
+    forces: &mut [Vec3],
+    energies: &mut [f32],
+) {
     let sums = shared_array::<[f32; 2]>();
     let lane = local_id_x();
     if lane < 2 {
@@ -129,7 +151,11 @@ fn bonded_forces_are_slopes_of_the_energies() {
     let (mut forces, mut energies) = (vec![[0.0; 3]; atoms], [0.0; 2]);
     while list.len() < count {
         let first = random.below(atoms - 4) as u32;
-        let kind = if random.below(2) == 0 { Kind::Angle } else { Kind::Dihedral };
+        let kind = if random.below(2) == 0 {
+            Kind::Angle
+        } else {
+            Kind::Dihedral
+        };
         let one = Interaction {
             kind,
             multiplicity: 1 + random.below(4) as u32,
@@ -167,7 +193,11 @@ fn bonded_forces_are_slopes_of_the_energies() {
         let (list, places) = (run.upload(&list), run.upload(&places));
         let (f, e) = (run.zeros::<Vec3>(atoms), run.zeros::<f32>(2));
         let config = LaunchConfig::linear(count, 64);
-        run.launch(bonded::kernel(), config, args![PeriodicBox { lengths }, &list, &places, &f, &e]);
+        run.launch(
+            bonded::kernel(),
+            config,
+            args![PeriodicBox { lengths }, &list, &places, &f, &e],
+        );
         run.near(&f.cast::<f32>().unwrap(), &forces.concat(), 1e-3);
         run.near(&e, &energies, 1e-4);
     });
@@ -195,7 +225,10 @@ struct Knots {
 /// Horner's scheme, the highest power first.
 #[device]
 fn polynomial<const N: usize>(coefficients: [f32; N], x: f32) -> f32 {
-    coefficients.into_iter().reduce(|sum, c| sum * x + c).unwrap_or_default()
+    coefficients
+        .into_iter()
+        .reduce(|sum, c| sum * x + c)
+        .unwrap_or_default()
 }
 
 /// The interval of a place, and how far into it.
@@ -284,7 +317,10 @@ fn spline(count: usize, per: f64, f: impl Fn(f64) -> f64) -> Vec<Cubic> {
         let (a, b, s, t) = (f(x), f(y), slope(x), slope(y));
         let value = [2.0 * (a - b) + s + t, 3.0 * (b - a) - 2.0 * s - t, s, a];
         let slope = [3.0 * value[0] * per, 2.0 * value[1] * per, value[2] * per];
-        Cubic { value: value.map(|v| v as f32), slope: slope.map(|v| v as f32) }
+        Cubic {
+            value: value.map(|v| v as f32),
+            slope: slope.map(|v| v as f32),
+        }
     };
     (0..count).map(piece).collect()
 }
@@ -296,16 +332,22 @@ fn embedded_atoms_are_pulled_as_without_tables() {
     let mut places = Vec::new();
     for k in 0..side * side * side {
         let at = [k % side, k / side % side, k / (side * side)];
-        places.push(Vec3::from(at.map(|c| (c as f64 + random.between(-0.15, 0.15)) as f32)));
+        places.push(Vec3::from(
+            at.map(|c| (c as f64 + random.between(-0.15, 0.15)) as f32),
+        ));
     }
     let count = places.len();
     let rho = |r: f64| (-r).exp();
     let charge = |r: f64| (1.0 - r / cutoff).powi(2);
     let embedding = |d: f64| -(d + 0.1).sqrt();
-    let knots = Knots { radial: 40.0, embedding: 20.0, cutoff: cutoff as f32 };
+    let knots = Knots {
+        radial: 40.0,
+        embedding: 20.0,
+        cutoff: cutoff as f32,
+    };
     let tables = [
         spline(101, 40.0, rho),
-        spline(100, 20.0, embedding),
+        spline(300, 20.0, embedding),
         spline(101, 40.0, charge),
     ];
     let (mut starts, mut list) = (vec![0u32], Vec::new());
@@ -319,7 +361,9 @@ fn embedded_atoms_are_pulled_as_without_tables() {
         (d, inner(d, d).sqrt())
     };
     let near = |i: usize| (0..count).filter(move |j| *j != i && apart(i, *j).1 < cutoff);
-    let dense: Vec<f64> = (0..count).map(|i| near(i).map(|j| rho(apart(i, j).1)).sum()).collect();
+    let dense: Vec<f64> = (0..count)
+        .map(|i| near(i).map(|j| rho(apart(i, j).1)).sum())
+        .collect();
     let slope = |i: usize| -0.5 / (dense[i] + 0.1).sqrt();
     let mut expected = Vec::new();
     for i in 0..count {
@@ -339,117 +383,13 @@ fn embedded_atoms_are_pulled_as_without_tables() {
         let (slopes, energies) = (run.zeros::<f32>(count), run.zeros::<f32>(count));
         let forces = run.zeros::<Vec3>(count);
         let config = LaunchConfig::linear(count, 64);
-        let first = args![knots, &rho, &embedding, &places, &starts, &list, &slopes, &energies];
+        let first = args![
+            knots, &rho, &embedding, &places, &starts, &list, &slopes, &energies
+        ];
         run.launch(embed::kernel(), config, first);
         run.near(&energies, &deep, 1e-4);
         let second = args![knots, &rho, &charge, &places, &starts, &list, &slopes, &forces];
         run.launch(pull::kernel(), config, second);
         run.near(&forces.cast::<f32>().unwrap(), &expected, 2e-3);
-    });
-}
-
-// 100: OpenMM's SHAKE
-
-const HYDROGENS: usize = 3;
-
-#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
-#[repr(C)]
-struct Cluster {
-    central: u32,
-    /// -1 where there are fewer.
-    hydrogens: [i32; HYDROGENS],
-    central_mass: f32,
-    hydrogen_mass: f32,
-    length: f32,
-}
-
-#[kernel]
-fn shake(tolerance: f32, clusters: &[Cluster], old: &[Vec3], moves: &mut [Vec3], turns: &mut [u32]) {
-    let id = global_id_x();
-    let Some(&cluster) = clusters.get(id) else { return };
-    let central = cluster.central as usize;
-    let (light, heavy) = (cluster.hydrogen_mass.recip(), cluster.central_mass.recip());
-    let mut own = moves[central];
-    let mut others = [None; HYDROGENS];
-    for (slot, hydrogen) in others.iter_mut().zip(cluster.hydrogens) {
-        if let Ok(hydrogen) = usize::try_from(hydrogen) {
-            *slot = Some((hydrogen, old[central] - old[hydrogen], moves[hydrogen]));
-        }
-    }
-    let wanted = cluster.length.powi(2);
-    let mut turn = 0;
-    let needed = loop {
-        let mut converged = true;
-        for (_, bond, other) in others.iter_mut().flatten() {
-            let change = own - *other;
-            let left = wanted - (*bond + change).length_squared();
-            if left.abs() > wanted * tolerance {
-                converged = false;
-                let along = bond.dot(*bond + change);
-                let correction = *bond * (0.5 * left / (along * (heavy + light)));
-                own += correction * heavy;
-                *other -= correction * light;
-            }
-        }
-        turn += 1;
-        if converged || turn == 50 {
-            break turn;
-        }
-    };
-    moves[central] = own;
-    for (hydrogen, _, other) in others.into_iter().flatten() {
-        moves[hydrogen] = other;
-    }
-    turns[id] = needed;
-}
-
-#[test]
-fn shake_keeps_lengths_and_momentum() {
-    let mut random = Random(100);
-    let count = 130usize;
-    let (mut clusters, mut old, mut moves) = (Vec::new(), Vec::<Vec3>::new(), Vec::new());
-    for _ in 0..count {
-        let (central, length) = (old.len(), random.between(0.8, 1.2));
-        let middle = random.place(5.0);
-        old.push(middle);
-        let mut hydrogens = [-1; HYDROGENS];
-        for hydrogen in hydrogens.iter_mut().take(1 + random.below(HYDROGENS)) {
-            *hydrogen = old.len() as i32;
-            let way = random.place(1.0);
-            old.push(middle + way * (length as f32 / way.length()));
-        }
-        clusters.push(Cluster {
-            central: central as u32,
-            hydrogens,
-            central_mass: random.between(10.0, 20.0) as f32,
-            hydrogen_mass: 1.0,
-            length: length as f32,
-        });
-    }
-    moves.extend(old.iter().map(|_| random.place(0.05)));
-    // Lagrange's multipliers by Gauss-Seidel to the last digit.
-    let mut expected: Vec<Wide> = moves.iter().map(|m| wide(*m)).collect();
-    for cluster in &clusters {
-        let c = cluster.central as usize;
-        let (heavy, light) = (1.0 / f64::from(cluster.central_mass), 1.0 / f64::from(cluster.hydrogen_mass));
-        for _ in 0..200 {
-            for h in cluster.hydrogens.iter().filter(|h| **h >= 0).map(|h| *h as usize) {
-                let bond = minus(wide(old[c]), wide(old[h]));
-                let now = [0, 1, 2].map(|k| bond[k] + expected[c][k] - expected[h][k]);
-                let left = f64::from(cluster.length).powi(2) - inner(now, now);
-                let by = left / (2.0 * inner(bond, now) * (heavy + light));
-                for k in 0..3 {
-                    expected[c][k] += by * heavy * bond[k];
-                    expected[h][k] -= by * light * bond[k];
-                }
-            }
-        }
-    }
-    everywhere(|run| {
-        let (clusters, old, moves) = (run.upload(&clusters), run.upload(&old), run.upload(&moves));
-        let turns = run.zeros::<u32>(count);
-        run.launch(shake::kernel(), LaunchConfig::linear(count, 64), args![1e-5f32, &clusters, &old, &moves, &turns]);
-        run.near(&moves.cast::<f32>().unwrap(), &expected.concat(), 1e-4);
-        assert!(run.read(&turns).iter().all(|t| (1..50).contains(t)), "on {}", run.place());
     });
 }

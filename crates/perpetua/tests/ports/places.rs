@@ -41,6 +41,8 @@ fn combined<T: GpuType>(parts: &mut [T; CLIMBERS], own: T, combine: impl Fn(T, T
         sync_threads();
         half /= 2;
     }
+    // What stands right between two barriers all lanes have together.
+    sync_threads();
     let all = parts[0];
     sync_threads();
     all
@@ -53,23 +55,33 @@ fn two_opt(places: &[[f32; 2]], tours: &mut [u32], lengths: &mut [i32]) {
     let lane = local_id_x();
     let n = places.len();
     let tour = &mut tours[group_id_x() * n..(group_id_x() + 1) * n];
-    let mut best;
     loop {
         let city = |k: usize| places[tour[k % n] as usize];
-        best = Move { change: 0, from: 0, to: 0 };
+        let mut own = Move {
+            change: 0,
+            from: 0,
+            to: 0,
+        };
         for i in (lane..n - 2).step_by(CLIMBERS) {
             let (a, b) = (city(i), city(i + 1));
             for j in i + 2..n {
                 let (c, d) = (city(j), city(j + 1));
                 let change = way(a, c) + way(b, d) - way(a, b) - way(c, d);
-                best = best.min(Move { change, from: i as u32, to: j as u32 });
+                own = own.min(Move {
+                    change,
+                    from: i as u32,
+                    to: j as u32,
+                });
             }
         }
-        best = combined(parts, best, |a, b| a.min(b));
+        let best = combined(parts, own, |a, b| a.min(b));
         if best.change >= 0 {
             break;
         }
-        let (mut low, mut high) = (best.from as usize + 1 + lane, best.to as usize - lane.min(best.to as usize));
+        let (mut low, mut high) = (
+            best.from as usize + 1 + lane,
+            best.to as usize - lane.min(best.to as usize),
+        );
         while low < high {
             tour.swap(low, high);
             low += CLIMBERS;
@@ -78,7 +90,9 @@ fn two_opt(places: &[[f32; 2]], tours: &mut [u32], lengths: &mut [i32]) {
         sync_threads();
     }
     if lane == 0 {
-        lengths[group_id_x()] = (0..n).map(|k| way(places[tour[k] as usize], places[tour[(k + 1) % n] as usize])).sum();
+        lengths[group_id_x()] = (0..n)
+            .map(|k| way(places[tour[k] as usize], places[tour[(k + 1) % n] as usize]))
+            .sum();
     }
 }
 
@@ -86,7 +100,9 @@ fn two_opt(places: &[[f32; 2]], tours: &mut [u32], lengths: &mut [i32]) {
 fn two_opt_climbs_as_a_single_climber() {
     let mut random = Random(104);
     let (n, climbers) = (70usize, 4usize);
-    let places: Vec<[f32; 2]> = (0..n).map(|_| [random.below(1000) as f32, random.below(1000) as f32]).collect();
+    let places: Vec<[f32; 2]> = (0..n)
+        .map(|_| [random.below(1000) as f32, random.below(1000) as f32])
+        .collect();
     let mut tours: Vec<u32> = Vec::new();
     for _ in 0..climbers {
         let mut tour: Vec<u32> = (0..n as u32).collect();
@@ -144,7 +160,12 @@ struct Nearest<const K: usize> {
 #[device]
 impl<const K: usize> Nearest<K> {
     fn within(distance: f32) -> Self {
-        Self { heap: [Candidate { distance, index: u32::MAX }; K] }
+        Self {
+            heap: [Candidate {
+                distance,
+                index: u32::MAX,
+            }; K],
+        }
     }
 
     fn farthest(&self) -> f32 {
@@ -174,7 +195,9 @@ trait Point: GpuType {
     fn coordinate(&self, axis: usize) -> f32;
 
     fn square(&self, other: &Self) -> f32 {
-        (0..Self::DIMENSIONS).map(|k| (self.coordinate(k) - other.coordinate(k)).powi(2)).sum()
+        (0..Self::DIMENSIONS)
+            .map(|k| (self.coordinate(k) - other.coordinate(k)).powi(2))
+            .sum()
     }
 }
 
@@ -219,11 +242,18 @@ fn neighbours<P: Point, const K: usize>(reach: f32, tree: &[P], queries: &[P], o
         let from_parent = previous == parent;
         let point = tree[node];
         if from_parent {
-            nearest.offer(Candidate { distance: query.square(&point), index: node as u32 });
+            nearest.offer(Candidate {
+                distance: query.square(&point),
+                index: node as u32,
+            });
         }
         let axis = (node + 1).ilog2() as usize % P::DIMENSIONS;
         let side = query.coordinate(axis) - point.coordinate(axis);
-        let (close, far) = if side > 0.0 { (2 * node + 2, 2 * node + 1) } else { (2 * node + 1, 2 * node + 2) };
+        let (close, far) = if side > 0.0 {
+            (2 * node + 2, 2 * node + 1)
+        } else {
+            (2 * node + 1, 2 * node + 2)
+        };
         let next = if from_parent {
             Some(close)
         } else if previous == Some(close) && side * side <= nearest.farthest() {
@@ -239,7 +269,13 @@ fn neighbours<P: Point, const K: usize>(reach: f32, tree: &[P], queries: &[P], o
 }
 
 /// Puts the median of each part where the complete binary tree has it.
-fn balance<P: Copy>(points: &mut [P], node: usize, tree: &mut [Option<P>], axes: usize, at: &dyn Fn(&P, usize) -> f32) {
+fn balance<P: Copy>(
+    points: &mut [P],
+    node: usize,
+    tree: &mut [Option<P>],
+    axes: usize,
+    at: &dyn Fn(&P, usize) -> f32,
+) {
     if points.is_empty() {
         return;
     }
@@ -276,7 +312,11 @@ fn knn_finds_the_nearest_of_all() {
         squares
     };
     everywhere(|run| {
-        let (t, q, y) = (run.upload(&tree), run.upload(&queries), run.zeros::<[Candidate; 7]>(150));
+        let (t, q, y) = (
+            run.upload(&tree),
+            run.upload(&queries),
+            run.zeros::<[Candidate; 7]>(150),
+        );
         let config = LaunchConfig::linear(150, 32);
         run.launch(neighbours::kernel::<Vec3, 7>(), config, args![0.3f32, &t, &q, &y]);
         for (query, found) in queries.iter().zip(run.read(&y)) {
@@ -285,7 +325,11 @@ fn knn_finds_the_nearest_of_all() {
                 inner(d, d)
             });
             for (square, found) in nearest(squares.collect(), 7).iter().zip(found) {
-                assert!((f64::from(found.distance) - square).abs() < 1e-6, "on {}", run.place());
+                assert!(
+                    (f64::from(found.distance) - square).abs() < 1e-6,
+                    "on {}",
+                    run.place()
+                );
                 if let Some(p) = tree.get(found.index as usize) {
                     let d = minus(wide(*p), wide(*query));
                     assert!((inner(d, d) - square).abs() < 1e-6, "on {}", run.place());
@@ -293,13 +337,25 @@ fn knn_finds_the_nearest_of_all() {
             }
         }
         let points: Vec<[f32; 2]> = queries.iter().map(flat).collect();
-        let (t, q, y) = (run.upload(&flat_tree), run.upload(&points), run.zeros::<[Candidate; 4]>(150));
-        run.launch(neighbours::kernel::<[f32; 2], 4>(), config, args![0.3f32, &t, &q, &y]);
+        let (t, q, y) = (
+            run.upload(&flat_tree),
+            run.upload(&points),
+            run.zeros::<[Candidate; 4]>(150),
+        );
+        run.launch(
+            neighbours::kernel::<[f32; 2], 4>(),
+            config,
+            args![0.3f32, &t, &q, &y],
+        );
         for (query, found) in points.iter().zip(run.read(&y)) {
             let apart = |p: &[f32; 2], k: usize| (f64::from(p[k]) - f64::from(query[k])).powi(2);
             let squares = flat_tree.iter().map(|p| apart(p, 0) + apart(p, 1)).collect();
             for (square, found) in nearest(squares, 4).iter().zip(found) {
-                assert!((f64::from(found.distance) - square).abs() < 1e-6, "on {}", run.place());
+                assert!(
+                    (f64::from(found.distance) - square).abs() < 1e-6,
+                    "on {}",
+                    run.place()
+                );
             }
         }
     });

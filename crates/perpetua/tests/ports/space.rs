@@ -47,7 +47,11 @@ impl Vec3 {
     }
 
     pub(crate) fn zip(self, other: Self, each: impl Fn(f32, f32) -> f32) -> Self {
-        Self::new(each(self.x, other.x), each(self.y, other.y), each(self.z, other.z))
+        Self::new(
+            each(self.x, other.x),
+            each(self.y, other.y),
+            each(self.z, other.z),
+        )
     }
 }
 
@@ -124,7 +128,11 @@ pub(crate) fn inner(a: Wide, b: Wide) -> f64 {
 }
 
 pub(crate) fn outer(a: Wide, b: Wide) -> Wide {
-    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
 }
 
 impl Random {
