@@ -74,20 +74,27 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
         .iter()
         .zip(&fields)
         .map(|(member, field)| quote_spanned!(field.ty.span()=> #facade::GpuConst::to_const(&self.#member)));
-    let default = default(facade);
+    let (default, in_memory) = (default(facade), read.tree.in_memory());
+    let values = read.tree.fields.iter().zip(&fields).map(|(field, tokens)| {
+        let (text, ty) = (&field.name, &tokens.ty);
+        quote_spanned!(ty.span()=> (#text, <#ty as #facade::GpuValue>::value_type()))
+    });
     let description = match is_generic {
         true => generic::description(input, &members, facade),
+        false if !in_memory => quote! {
+            #facade::TypeDesc::of_value::<Self>(#text, #tuple, ::std::vec![#(#values),*])#default
+        },
         false => quote! {
             #facade::TypeDesc::of_struct::<Self>(#text, #tuple, ::std::vec![#(#descriptions),*])#default
         },
     };
     let constant = quote! {
         #facade::ConstValue::of_struct(
-            &<Self as #facade::GpuType>::describe(),
+            &<Self as #facade::GpuValue>::value_type(),
             ::std::vec![#(#constants),*],
         )
     };
-    let access = struct_access(input, &members, &fields, facade);
+    let access = in_memory.then(|| struct_access(input, &members, &fields, facade));
     let types = types_of(&fields);
     let zeros = zeros(&types, facade);
     let implementation = implement(
@@ -97,7 +104,7 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
             constant,
             zeroed: quote!(Self { #(#members: #zeros),* }),
             types,
-            in_memory: true,
+            in_memory,
         },
         facade,
     );

@@ -305,3 +305,17 @@ fn a_module_that_cannot_be_read_is_told() {
     let error = kernels_in_files("\nmod math;", "k.rs", &read).unwrap_err();
     assert_eq!(error.to_string(), "k.rs:2: math.rs: permission denied");
 }
+
+#[test]
+fn functions_have_items_of_their_own() {
+    let text = "const N: usize = 2;
+        #[device] fn f(x: f32) -> f32 { const N: usize = 4; let a = [x; N]; a[N - 1] + outer() }
+        #[device] fn outer() -> f32 { N as f32 }
+        #[kernel] fn k(y: &mut [f32]) {
+            const M: usize = 3;
+            #[device] fn g() -> f32 { 1.0 }
+            let a = [f(2.0); M];
+            y[0] = a[M - 1] + g();
+        }";
+    assert_eq!(of_files(&[("k.rs", text)]), Ok(vec!["k".to_owned()]));
+}

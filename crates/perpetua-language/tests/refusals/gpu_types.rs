@@ -43,8 +43,8 @@ fn first(of: Reversed<f32, u32>) -> u32 {
 
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Tupled {
-    x: (f32, f32),
+struct Referring {
+    x: &'static f32,
 }
 
 /// Compared by its first field alone, which kernels do not know.

@@ -21,6 +21,17 @@ pub struct StructDef {
 }
 
 impl StructDef {
+    /// Whether memory takes the struct: not where a field is a tuple, an `Option` or a `Result`, whose layout Rust leaves open.
+    pub fn in_memory(&self) -> bool {
+        fn laid_out(ty: &Type) -> bool {
+            match ty {
+                Type::Array { element, .. } => laid_out(element),
+                ty => !matches!(ty, Type::Tuple(_) | Type::Option(_) | Type::Result(_)),
+            }
+        }
+        self.variants.is_empty() && self.fields.iter().all(|field| laid_out(&field.ty))
+    }
+
     /// What belongs to each field, by the variant that has the field; of a struct nothing.
     pub fn by_variant<T>(&self, fields: Vec<T>) -> Vec<(String, Vec<T>)> {
         let mut fields = fields.into_iter();

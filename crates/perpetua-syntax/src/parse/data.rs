@@ -158,13 +158,15 @@ impl Reader {
         data: &syn::DataStruct,
         repr: Option<Repr>,
     ) -> Vec<FieldDef> {
-        if repr != Some(Repr::C) {
-            self.refuse(&input.ident, Refusal::NoReprC);
-        }
         if data.fields.is_empty() {
             self.refuse(&input.ident, Refusal::EmptyStruct);
         }
-        self.read_fields(&data.fields, has_layout)
+        let generic = super::signature::is_generic(&input.generics);
+        let fields = self.read_fields(&data.fields, if generic { has_layout } else { is_value });
+        if repr != Some(Repr::C) && fields.iter().all(|field| has_layout(&field.ty)) {
+            self.refuse(&input.ident, Refusal::NoReprC);
+        }
+        fields
     }
 
     /// The fields of a struct or a variant, of types of which `fits` holds.
@@ -221,7 +223,7 @@ fn has_data(data: &syn::DataEnum) -> bool {
     data.variants.iter().any(|variant| !variant.fields.is_empty())
 }
 
-/// Whether a type may be a variant's field.
+/// Whether a type may be a field of a variant, or of a struct that no memory takes.
 fn is_value(ty: &Type) -> bool {
     match ty {
         Type::Tuple(parts) => parts.iter().all(is_value),
@@ -232,7 +234,7 @@ fn is_value(ty: &Type) -> bool {
     }
 }
 
-/// Whether a type may be a struct's field.
+/// Whether a type may be a field of a struct in memory.
 fn has_layout(ty: &Type) -> bool {
     match ty {
         Type::Scalar(_) | Type::Named(_) | Type::Generic(_) => true,

@@ -250,3 +250,63 @@ fn referred(x: &[f32], y: &mut [f32]) {
 fn functions_have_any_name_and_arrays_hold_references() {
     run(referred::kernel(), referred);
 }
+
+/// A value of kernels: its fields have no layout.
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+struct Hit {
+    at: Option<(u32, f32)>,
+    normal: (f32, f32),
+    tries: Result<u32, f32>,
+}
+
+#[device]
+impl Hit {
+    const NONE: Hit = Hit {
+        at: None,
+        normal: (0.5, 1.0),
+        tries: Err(2.0),
+    };
+
+    fn nearer(self, other: Hit) -> Hit {
+        match (self.at, other.at) {
+            (Some((_, a)), Some((_, b))) if b < a => other,
+            (None, Some(_)) => other,
+            _ => self,
+        }
+    }
+}
+
+#[kernel]
+fn held(x: &[f32], y: &mut [f32]) {
+    let i = global_id_x();
+    let mut hits = [Hit::NONE; 3];
+    for (k, hit) in hits.iter_mut().enumerate() {
+        let v = x[(i + 5 * k) % SIZE];
+        if v > 0.25 {
+            hit.at = Some((k as u32, v));
+            hit.tries = Ok(k as u32);
+        }
+        hit.normal.0 += v;
+    }
+    let best = hits.into_iter().fold(
+        Hit {
+            normal: (2.0, 3.0),
+            ..Hit::NONE
+        },
+        Hit::nearer,
+    );
+    let Hit {
+        at,
+        normal: (a, b),
+        tries,
+    } = best;
+    y[i] = at.map_or(-1.0, |(k, v)| v + k as f32) + a * b + tries.map_or_else(|e| e, |k| k as f32);
+    if best == hits[1] {
+        y[i] += 100.0;
+    }
+}
+
+#[test]
+fn structs_hold_what_has_no_layout() {
+    run(held::kernel(), held);
+}

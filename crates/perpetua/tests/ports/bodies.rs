@@ -69,7 +69,7 @@ struct Pair {
     reach: f32,
     attracts: bool,
     solvation: f32,
-    zone: f32,
+    zone: Option<f32>,
 }
 
 #[device]
@@ -92,7 +92,7 @@ impl Pair {
             reach: if free { 4.0 } else { 2.0 },
             attracts: matches!(ligand.hydrogen, Hydrogen::Both) || matches!(protein.hydrogen, Hydrogen::Both),
             solvation: flip(p, l) + flip(l, p),
-            zone: zone.filter(|_| p != 0.0).unwrap_or(f32::NEG_INFINITY),
+            zone: zone.filter(|_| p != 0.0),
         }
     }
 
@@ -112,11 +112,9 @@ impl Pair {
         if self.attracts {
             electric = -electric.abs();
         }
-        let solvation = if gap < self.zone {
-            self.solvation * if touching { 1.0 } else { 1.0 - gap / self.zone }
-        } else {
-            0.0
-        };
+        let solvation = self.zone.filter(|zone| gap < *zone).map_or(0.0, |zone| {
+            self.solvation * if touching { 1.0 } else { 1.0 - gap / zone }
+        });
         steric + electric * Self::COULOMB + solvation
     }
 }

@@ -61,7 +61,7 @@ pub struct StructDesc {
     pub variants: Vec<VariantDesc>,
     /// Size in bytes on the host.
     pub size: usize,
-    /// Alignment in bytes on the host.
+    /// Alignment in bytes on the host; 0 of a struct that no memory takes.
     pub align: usize,
     /// The generic struct of which it is an instance, with its arguments.
     pub of: Option<(Arc<GenericStruct>, Vec<TypeArg>)>,
@@ -144,6 +144,21 @@ impl TypeDesc {
             of: None,
             default: None,
         }))
+    }
+
+    /// The description of the struct `T` whose values live in kernels only: its fields in order. For `derive(GpuType)`.
+    pub fn of_value<T: 'static>(name: &str, tuple: bool, fields: Vec<(&str, TypeDesc)>) -> TypeDesc {
+        let fields = fields
+            .into_iter()
+            .map(|(name, ty)| (name.to_owned(), ty))
+            .collect();
+        let key = TypeKey::Program(TypeId::of::<T>());
+        TypeDesc::Struct(Arc::new(StructDesc::of_fields(
+            key,
+            name.to_owned(),
+            tuple,
+            fields,
+        )))
     }
 
     /// The description of the enum `T`: its variants with the names and types of their fields. For `derive(GpuType)`.
@@ -332,7 +347,7 @@ impl TypeDesc {
                 let (size, align) = element.host_layout()?;
                 Some((size.saturating_mul(*len), align))
             }
-            TypeDesc::Struct(s) => s.variants.is_empty().then_some((s.size, s.align)),
+            TypeDesc::Struct(s) => s.in_memory().then_some((s.size, s.align)),
             TypeDesc::Enum(e) => Some((host_size(e.repr), host_size(e.repr))),
             TypeDesc::Tuple(_) | TypeDesc::Option(_) | TypeDesc::Result(_) => None,
         }

@@ -24,6 +24,7 @@ mod defined;
 mod generic;
 mod globs;
 mod handlers;
+mod inner;
 mod lookup;
 mod marks;
 mod modules;

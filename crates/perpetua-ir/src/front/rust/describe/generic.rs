@@ -267,6 +267,26 @@ impl StructDesc {
         }
     }
 
+    /// A struct with these fields that no memory takes.
+    pub(crate) fn of_fields(
+        key: TypeKey,
+        name: String,
+        tuple: bool,
+        fields: Vec<(String, TypeDesc)>,
+    ) -> StructDesc {
+        let fields = StructDesc::of_values(key, name, (fields, Vec::new()));
+        StructDesc {
+            tuple,
+            align: 0,
+            ..fields
+        }
+    }
+
+    /// Whether memory takes it.
+    pub(crate) fn in_memory(&self) -> bool {
+        self.variants.is_empty() && self.align != 0
+    }
+
     /// A struct with these fields, laid out as `repr(C)` says. Where memory has no room for that, places and sizes are the largest that
     /// there are.
     ///

@@ -149,7 +149,8 @@ pub(super) fn check_shared(ty: &Ty, width: u32) -> Result<(), Refusal> {
     }
 }
 
-/// The type with each type that has variants as a tuple of its parts: which variant it is, and what each holds.
+/// The type with each type that has variants as a tuple of its parts: which variant it is, and what each holds; and with
+/// structs that no memory takes as tuples.
 pub(super) fn plain(ty: &Ty) -> Ty {
     let parts = |of: &Arc<StructDesc>, parts: &mut dyn Iterator<Item = Ty>| {
         let tag = std::iter::once(Ty::Tag(of.clone()));
@@ -161,6 +162,10 @@ pub(super) fn plain(ty: &Ty) -> Ty {
         Ty::Struct(desc) if !desc.variants.is_empty() => {
             let fields = desc.fields.iter().skip(1);
             parts(desc, &mut fields.map(|field| Ty::from_desc(&field.ty)))
+        }
+        Ty::Struct(desc) if !desc.in_memory() => {
+            let fields = desc.fields.iter().map(|field| Ty::from_desc(&field.ty));
+            Ty::Tuple(fields.map(|field| plain(&field)).collect())
         }
         Ty::Tuple(elements) => Ty::Tuple(elements.iter().map(plain).collect()),
         Ty::Array(element, len) => Ty::Array(Rc::new(plain(element)), *len),

@@ -286,6 +286,7 @@ impl Collector<'_> {
         if let Some(read) = self.keep(read) {
             let kind = ItemKind::Function(Arc::new(read.tree));
             self.insert(module, &item.sig.ident, &[Space::Values], kind);
+            self.inner(item, module);
         }
     }
 
@@ -301,6 +302,7 @@ impl Collector<'_> {
             self.items.kernels.push((child(module, name), how));
             let kind = ItemKind::Function(Arc::new(read.tree));
             self.insert(module, name, &[Space::Values], kind);
+            self.inner(item, module);
         }
     }
 
@@ -448,7 +450,7 @@ impl Collector<'_> {
         self.insert(module, &item.ident, &[Space::Types], ItemKind::Trait(defaults));
     }
 
-    fn import(&mut self, tree: &syn::UseTree, module: &ModulePath, mut before: Vec<String>) {
+    pub(super) fn import(&mut self, tree: &syn::UseTree, module: &ModulePath, mut before: Vec<String>) {
         match tree {
             syn::UseTree::Path(path) => {
                 before.push(plain(&path.ident));

@@ -436,6 +436,10 @@ impl Items {
                 parts,
             ))));
         }
+        if !def.in_memory() {
+            let desc = StructDesc::of_fields(key, def.name.clone(), def.tuple, fields);
+            return Ok(TypeDesc::Struct(Arc::new(desc)));
+        }
         match StructDesc::laid_out(key, def.name.clone(), def.tuple, fields) {
             Ok(desc) => Ok(TypeDesc::Struct(Arc::new(desc))),
             Err(field) => Err((
