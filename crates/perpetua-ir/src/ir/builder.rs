@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::kernel::*;
+use super::operation::*;
 use super::types::{Scalar, Type};
 use super::typing::{Declarations, TypeError};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};

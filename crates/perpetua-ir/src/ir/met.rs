@@ -1,7 +1,7 @@
 //! Loads of a block's memory that give all its lanes the same value.
 
-use super::kernel::{Base, Block, DeviceOp, Effect, Inst, Op, Stmt};
 use super::types::Type;
+use super::{Base, Block, DeviceOp, Effect, Inst, Op, Stmt};
 
 // Most scalars of a value that is loaded so: WGSL loads some one by one.
 const MOST_SCALARS: usize = 32;

@@ -1,6 +1,6 @@
 //! The values that statements read. Knows the shape of operations, not their types or meaning.
 
-use super::kernel::{Effect, Inst, Op, Place, Step, Value};
+use super::{Effect, Inst, Op, Place, Step, Value};
 
 /// Writes one visitor twice: over `&Value` by copy, and over `&mut Value`.
 macro_rules! visitors {

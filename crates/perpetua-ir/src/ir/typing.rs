@@ -2,6 +2,7 @@
 //! the builder and the verifier both ask here.
 
 use super::kernel::*;
+use super::operation::*;
 use super::types::{Scalar, Type};
 use crate::fault::record::OPERANDS;
 use crate::ops::{Domain, Result as OpResult, Row, Second, Stands};
