@@ -312,7 +312,7 @@ operations! {
             gives: Gives::First,
             ..DeviceRow::STAGE
         }
-        /// In a chain, where [`StageOp::Multiply`] leaves its stage full: multiplies a lane's weights, rounded to the stage's elements, with
+        /// In a chain, where [`StageOp::Multiply`] leaves its stage full, and may be a stage ahead: multiplies a lane's weights, rounded to the stage's elements, with
         /// what the stage has of the third factor, adds the products to sums and frees the stage. Weights lie as the sums of that other
         /// product do, and so do these sums.
         Weigh {

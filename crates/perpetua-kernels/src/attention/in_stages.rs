@@ -63,9 +63,9 @@ impl AttentionKernel {
         }
         Some(match (self.element, self.dim) {
             (Element::F16, 64) => of!(f16, 64, 1, 8, 4),
-            (Element::F16, 128) => of!(f16, 128, 2, 16, 2),
+            (Element::F16, 128) => of!(f16, 128, 2, 16, 3),
             (Element::Bf16, 64) => of!(bf16, 64, 1, 8, 4),
-            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 2),
+            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 3),
             _ => return None,
         })
     }

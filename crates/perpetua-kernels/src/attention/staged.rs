@@ -17,6 +17,73 @@ pub(super) const LANES: u32 = 384;
 /// The score of a key that is not seen.
 const NOTHING: f32 = f32::NEG_INFINITY;
 
+/// What a lane keeps for its two queries: the highest score so far, the sum of weights against it, and by how much that has shrunk earlier sums.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Rows {
+    highest: [f32; 2],
+    total: [f32; 2],
+    shrunk: [f32; 2],
+}
+
+/// The weights of scores, and what is kept after them. `MASKED`: of its two queries the lane sees so many keys less those before the stage; `over`: the first column of
+/// each eight that it has.
+#[device]
+fn weighed<const MASKED: bool>(
+    scores: [[[f32; 2]; 2]; 16],
+    seen: [i32; 2],
+    over: u32,
+    scale: f32,
+    before: Rows,
+) -> ([[[f32; 2]; 2]; 16], Rows) {
+    let mut scores = scores;
+    let mut after = before;
+    for n in 0..16 {
+        for j in 0..2 {
+            for k in 0..2 {
+                if MASKED && (over as i32 + (n * 8 + k) as i32) >= seen[j] {
+                    scores[n][j][k] = NOTHING;
+                }
+                after.highest[j] = after.highest[j].max(scores[n][j][k]);
+            }
+        }
+    }
+    let mut base = [0.0f32; 2];
+    for j in 0..2 {
+        // Four lanes have a row.
+        let mut highest = after.highest[j];
+        highest = highest.max(subgroup_shuffle_xor(highest, 1));
+        highest = highest.max(subgroup_shuffle_xor(highest, 2));
+        // Where no key has been seen, there is no maximum either.
+        base[j] = if highest == NOTHING { 0.0 } else { highest * scale };
+        after.shrunk[j] = fast_exp2(before.highest[j].mul_add(scale, -base[j]));
+        after.highest[j] = highest;
+        after.total[j] *= after.shrunk[j];
+    }
+    for n in 0..16 {
+        for j in 0..2 {
+            for k in 0..2 {
+                let weight = fast_exp2(scores[n][j][k].mul_add(scale, -base[j]));
+                scores[n][j][k] = weight;
+                after.total[j] += weight;
+            }
+        }
+    }
+    (scores, after)
+}
+
+/// Brings sums to weights against a higher score.
+#[device]
+fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2]) {
+    for n in 0..EIGHTHS {
+        for j in 0..2 {
+            for k in 0..2 {
+                sums[n][j][k] *= by[j];
+            }
+        }
+    }
+}
+
 /// Heads have `8 * EIGHTHS` columns, which is `dim`. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm
 /// of e, so that weights are powers of two. All queries of all heads are rows of one matrix, and so are all keys.
 #[kernel(block_size = 384, interpret)]
@@ -58,9 +125,17 @@ pub(super) fn attention_staged<
         keys
     };
     let turns = visible.div_ceil(KEYS) as u32;
+    // Turns whose keys all queries of the block see. The others come first.
+    let all = if CAUSAL {
+        (first + 1 + keys).saturating_sub(queries).min(keys)
+    } else {
+        keys
+    };
+    let plain = (all / KEYS) as u32;
     if is_producer() {
         for i in 0..turns {
-            fill_stage((q_from + first) as u32, k_from as u32 + i * KEYS as u32, 0);
+            let key = (turns - 1 - i) * KEYS as u32;
+            fill_stage((q_from + first) as u32, k_from as u32 + key, 0);
         }
     } else {
         let lane = local_id_x() as u32;
@@ -69,69 +144,45 @@ pub(super) fn attention_staged<
         let over = lane % 4 * 2;
         let row = first + down as usize;
         // Keys that its two queries see.
-        let mut seen = [keys as u32; 2];
+        let mut seen = [keys as i32; 2];
         if CAUSAL {
             for j in 0..2 {
-                seen[j] = (row + j * 8 + 1 + keys).saturating_sub(queries).min(keys) as u32;
+                seen[j] = (row + j * 8 + 1 + keys).saturating_sub(queries).min(keys) as i32;
             }
         }
         let mut sums = [[[0.0f32; 2]; 2]; EIGHTHS];
-        let mut most = [NOTHING; 2];
-        let mut total = [0.0f32; 2];
-        for i in 0..turns {
-            let mut scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
-            let from = i * KEYS as u32;
-            if from + KEYS as u32 > seen[0] {
-                for n in 0..16 {
-                    for j in 0..2 {
-                        for k in 0..2 {
-                            if from + over + (n * 8 + k) as u32 >= seen[j] {
-                                scores[n][j][k] = NOTHING;
-                            }
-                        }
-                    }
-                }
+        let mut rows = Rows {
+            highest: [NOTHING; 2],
+            total: [0.0; 2],
+            shrunk: [0.0; 2],
+        };
+        if turns > 0 {
+            let mut left = turns - 1;
+            let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+            let from = (left * KEYS as u32) as i32;
+            let (mut weights, first_rows) =
+                weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
+            rows = first_rows;
+            // Weights are made of a product with keys while the one before it is multiplied with values.
+            while left > plain {
+                left -= 1;
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+                sums = weigh_stage(sums, weights);
+                let from = (left * KEYS as u32) as i32;
+                (weights, rows) =
+                    weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
+                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
             }
-            let mut highest = most;
-            for n in 0..16 {
-                for j in 0..2 {
-                    highest[j] = highest[j].max(scores[n][j][0]).max(scores[n][j][1]);
-                }
+            while left > 0 {
+                left -= 1;
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+                sums = weigh_stage(sums, weights);
+                (weights, rows) = weighed::<false>(scores, seen, over, scale, rows);
+                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
             }
-            let mut base = [0.0f32; 2];
-            let mut less = [0.0f32; 2];
-            for j in 0..2 {
-                // Four lanes have a row.
-                highest[j] = highest[j].max(subgroup_shuffle_xor(highest[j], 1));
-                highest[j] = highest[j].max(subgroup_shuffle_xor(highest[j], 2));
-                // Where no key has been seen, there is no maximum either.
-                base[j] = if highest[j] == NOTHING {
-                    0.0
-                } else {
-                    highest[j] * scale
-                };
-                less[j] = fast_exp2(most[j].mul_add(scale, -base[j]));
-                most[j] = highest[j];
-                total[j] *= less[j];
-            }
-            for n in 0..16 {
-                for j in 0..2 {
-                    for k in 0..2 {
-                        let weight = fast_exp2(scores[n][j][k].mul_add(scale, -base[j]));
-                        scores[n][j][k] = weight;
-                        total[j] += weight;
-                    }
-                }
-            }
-            for n in 0..EIGHTHS {
-                for j in 0..2 {
-                    for k in 0..2 {
-                        sums[n][j][k] *= less[j];
-                    }
-                }
-            }
-            sums = weigh_stage(sums, scores);
+            sums = weigh_stage(sums, weights);
         }
+        let mut total = rows.total;
         for j in 0..2 {
             total[j] += subgroup_shuffle_xor(total[j], 1);
             total[j] += subgroup_shuffle_xor(total[j], 2);

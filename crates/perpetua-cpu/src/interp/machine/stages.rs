@@ -58,8 +58,7 @@ impl Machine {
                     .collect();
                 let consumer = who - 1;
                 let (before, weights) = before.split_at(out.len().min(before.len()));
-                let frees = op == StageOp::Weigh || stages.third.is_none();
-                let staged = team.multiply(who, consumer, frees, |kept, stage| {
+                let staged = team.multiply(who, consumer, op == StageOp::Weigh, |kept, stage| {
                     // The factors' parts, one after the other.
                     let bits = kept.iter().chain(stage);
                     let numbers: Vec<f32> = bits.map(|bits| number(stages.element, *bits)).collect();

@@ -36,9 +36,9 @@ struct State {
     /// What is in each stage: of the left factor row by row, of the others column by column; and what came with the first one to stay.
     stages: Vec<Vec<u16>>,
     kept: Vec<u16>,
-    /// How many times a stage was filled, and how many each team has multiplied.
+    /// How many times a stage was filled, and how many each team has multiplied, and in a chain weighed.
     filled: u64,
-    multiplied: Vec<u64>,
+    multiplied: Vec<[u64; 2]>,
     /// Machines that have found nothing to do since one did something.
     idle: Vec<usize>,
 }
@@ -55,7 +55,11 @@ impl Team {
                 stages: vec![Vec::new(); stages.map_or(0, |stages| stages.count as usize)],
                 kept: Vec::new(),
                 filled: 0,
-                multiplied: vec![0; stages.map_or(0, |stages| stages.consumers() as usize)],
+                multiplied: stages.map_or_else(Vec::new, |stages| {
+                    // Without a third factor nobody weighs, nor is waited for.
+                    let weighed = if stages.third.is_some() { 0 } else { u64::MAX };
+                    vec![[0, weighed]; stages.consumers() as usize]
+                }),
                 idle: Vec::new(),
             }),
         }
@@ -92,7 +96,7 @@ impl Team {
         content: impl FnOnce() -> Vec<u16>,
     ) -> Staged {
         let mut state = self.state();
-        let behind = state.multiplied.iter().min().copied().unwrap_or(0);
+        let behind = state.multiplied.iter().flatten().min().copied().unwrap_or(0);
         let count = state.stages.len() as u64;
         if state.filled - behind >= count.max(1) {
             return state.wait(who);
@@ -109,16 +113,17 @@ impl Team {
         Staged::Done
     }
 
-    /// The team `who`, which is number `consumer` of those that multiply, multiplies what stays and its next stage, if that is full; and frees it.
+    /// The team `who`, which is number `consumer` of those that multiply, multiplies what stays and its next stage, or weighs its next one, if that is full.
     pub(super) fn multiply(
         &self,
         who: usize,
         consumer: usize,
-        frees: bool,
+        weighs: bool,
         multiply: impl FnOnce(&[u16], &[u16]),
     ) -> Staged {
         let mut state = self.state();
-        let next = state.multiplied.get(consumer).copied().unwrap_or(0);
+        let which = usize::from(weighs);
+        let next = state.multiplied.get(consumer).map_or(0, |next| next[which]);
         if next >= state.filled {
             return state.wait(who);
         }
@@ -127,7 +132,7 @@ impl Team {
             multiply(&state.kept, stage);
         }
         if let Some(next) = state.multiplied.get_mut(consumer) {
-            *next += u64::from(frees);
+            next[which] += 1;
         }
         state.idle.clear();
         Staged::Done

@@ -5,8 +5,8 @@ use super::emit::{Leaf, emit};
 use crate::ir::{DeviceOp, Scalar, Value};
 
 impl Renderer<'_> {
-    /// Asks; gives the scalars of the result.
-    pub(super) fn device(&mut self, op: DeviceOp, args: &[Value]) -> Vec<Leaf> {
+    /// Asks, for the value `v` or for none; gives the scalars of the result.
+    pub(super) fn device(&mut self, op: DeviceOp, args: &[Value], v: Option<Value>) -> Vec<Leaf> {
         let leaves: Vec<Leaf> = args.iter().map(|v| self.leaf(*v)).collect();
         let first = leaves.first().copied().unwrap_or(Leaf::Imm(0));
         match op {
@@ -15,7 +15,7 @@ impl Renderer<'_> {
                 return self.subgroup(op, s, first, leaves.get(1).copied());
             }
             DeviceOp::Matrix(op) => return self.matrix(op, args),
-            DeviceOp::Stage(op) => return self.stage(op, args),
+            DeviceOp::Stage(op) => return self.stage(op, args, v),
             DeviceOp::Clock => {
                 let d = self.out.wide();
                 emit!(self, "mov.u64 {d}, %globaltimer");

@@ -35,7 +35,7 @@ use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
 use memory::{AddressKey, Location};
-use stages::Turn;
+use stages::{InFlight, Turn};
 use subgroup::Mask;
 
 /// The first target with atomic accesses of 16 bytes.
@@ -173,6 +173,10 @@ struct Renderer<'k> {
     parts_teams: Option<Value>,
     /// The turn of the team whose code is being written.
     turn: Option<Turn>,
+    /// Products that are under way, in the order in which they began.
+    in_flight: Vec<InFlight>,
+    /// Weights that have been rounded before a product began that is written in front of theirs.
+    rounded_ahead: Option<(Value, Vec<Leaf>)>,
     /// What is the same in all lanes that run together here.
     uniform: HashSet<Leaf>,
 }

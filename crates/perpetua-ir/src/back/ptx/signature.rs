@@ -139,6 +139,8 @@ impl<'k> Renderer<'k> {
             mask: None,
             parts_teams: None,
             turn: None,
+            in_flight: Vec::new(),
+            rounded_ahead: None,
             uniform: HashSet::new(),
         }
     }

@@ -7,14 +7,15 @@
 //! A stage lies in shared memory as the hardware wants it, 128 bytes in a row, whose pieces of 16 bytes change places from row to row (128-byte
 //! swizzle). Where depth goes along rows, a row of the matrix is such a row; else 64 rows and columns after 64 rows and columns.
 //!
-//! Sums stay in their registers from the issue of a product to its end, which is waited for at once: two teams that multiply keep the
-//! tensor cores busy between them, and no other instruction may touch the registers meanwhile.
+//! Sums stay in their registers from the issue of a product to its end, and no other instruction may touch the registers meanwhile. The end is waited for at once: two
+//! teams that multiply keep the tensor cores busy between them. In a chain it is waited for where the sums are used, or where control flow does not let that be seen
+//! ([`InFlight`]): so a lane makes weights of one product while the next one is computed, if its kernel is written so.
 
 use super::Renderer;
 use super::emit::{Leaf, emit, emit_once};
 use super::frame::{Slot, Span};
 use crate::ir::{
-    Axis, Base, Builtin, DeviceOp, Effect, Factor, Inst, Op, Scalar, StageOp, Stages, Stmt, Value,
+    Axis, Base, Builtin, DeviceOp, Effect, Factor, Inst, LocalId, Op, Scalar, StageOp, Stages, Stmt, Value,
 };
 
 /// The shared memory of the stages, and of their barriers behind them.
@@ -62,9 +63,112 @@ pub(super) struct Turn {
     first: Leaf,
     /// Whether this stage is the first that the team fills.
     is_first: Option<Leaf>,
+    /// Stage and parity for what is weighed.
+    weighs: Option<[Leaf; 2]>,
+}
+
+/// A product under way: who has the sums that it adds to, and its stage, where that is free at its end.
+pub(super) struct InFlight {
+    value: Option<Value>,
+    local: Option<LocalId>,
+    frees: Option<Freed>,
+}
+
+/// A stage that will be free: its barriers, and the parity that the one for full stages had.
+#[derive(Clone, Copy)]
+struct Freed {
+    full: Leaf,
+    parity: Leaf,
+    free: Leaf,
+}
+
+impl InFlight {
+    /// Whether a statement, or one in it, touches the sums.
+    fn is_used(&self, stmt: &Stmt) -> bool {
+        let mut used = false;
+        stmt.inst.operands(&mut |v| used |= Some(v) == self.value);
+        let place = match &stmt.inst {
+            Inst::Let(_, Op::Load(place, _)) | Inst::Do(Effect::Store(place, ..)) => Some(place.base),
+            _ => None,
+        };
+        used || self.local.is_some_and(|id| place == Some(Base::Local(id)))
+    }
 }
 
 impl<'k> Renderer<'k> {
+    /// Waits for the products under way that the statement touches, and for those before; for all where it is more than a choice between operations.
+    pub(super) fn settle_for(&mut self, stmt: &Stmt) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let mut plain = true;
+        let mut from = self.in_flight.len();
+        let mut look = |stmt: &Stmt, inner: bool| {
+            plain &= match &stmt.inst {
+                Inst::Let(_, Op::Device(DeviceOp::Stage(_), _)) | Inst::Do(Effect::Device(..)) => !inner,
+                Inst::Let(..) | Inst::Do(Effect::Store(..)) | Inst::If(..) => true,
+                _ => false,
+            };
+            let used = self.in_flight.iter().rposition(|product| product.is_used(stmt));
+            from = from.min(used.map_or(from, |last| self.in_flight.len() - 1 - last));
+        };
+        look(stmt, false);
+        for block in stmt.inst.blocks() {
+            block.walk(&mut |stmt| look(stmt, true));
+        }
+        self.settle_all_but(if plain { from } else { 0 });
+    }
+
+    /// Waits for the products under way but those of so many that began first.
+    pub(super) fn settle(&mut self, first: usize) {
+        if self.in_flight.len() > first {
+            self.settle_all_but(0);
+        }
+    }
+
+    /// Waits for the products under way but so many that began last.
+    fn settle_all_but(&mut self, last: usize) {
+        let ended = self.in_flight.len().saturating_sub(last);
+        if ended == 0 {
+            return;
+        }
+        let ended: Vec<InFlight> = self.in_flight.drain(..ended).collect();
+        let freed: Vec<Freed> = ended.into_iter().filter_map(|product| product.frees).collect();
+        // The assembler moves a wait up to the product, in front of all that lanes were to compute meanwhile, but not into another block of code: so a wait that has
+        // long ended, for the stage to be full, stands before it.
+        if let (Some(_), Some(freed)) = (self.turn.and_then(|turn| turn.weighs), freed.first()) {
+            self.wait_for_phase(freed.full, freed.parity);
+        }
+        emit!(self, "wgmma.wait_group.sync.aligned {last}");
+        for freed in freed {
+            self.say_free(freed.free);
+        }
+    }
+
+    /// Says that the stage of this barrier is free.
+    fn say_free(&mut self, free: Leaf) {
+        let (Some(stages), Some(turn)) = (self.kernel.stages.as_ref(), self.turn) else {
+            return;
+        };
+        match stages.pairs {
+            true => {
+                let lane = self.builtin(Builtin::SubgroupLane);
+                let (block, there) = (self.words("and.b32", lane, 1u32), self.out.word());
+                emit!(self, "mapa.shared::cluster.u32 {there}, {free}, {block}");
+                emit!(
+                    self,
+                    "@{} mbarrier.arrive.shared::cluster.b64 _, [{there}]",
+                    turn.speaks
+                );
+            }
+            false => emit!(
+                self,
+                "@{} mbarrier.arrive.shared::cta.b64 _, [{free}]",
+                turn.speaks
+            ),
+        }
+    }
+
     /// The memory of the stages.
     fn memory_of_stages(&mut self) -> Leaf {
         self.symbol(MEMORY, true)
@@ -179,6 +283,13 @@ impl<'k> Renderer<'k> {
             emit!(self, "mov.u32 {is_first}, 1");
             is_first
         });
+        let weighs = (!fills && stages.third.is_some()).then(|| {
+            [0, 1].map(|_| {
+                let zero = self.out.word();
+                emit!(self, "mov.u32 {zero}, 0");
+                zero
+            })
+        });
         let first = self.words("add.u32", base, stages.kept_bytes());
         self.turn = Some(Turn {
             stage,
@@ -187,10 +298,12 @@ impl<'k> Renderer<'k> {
             left,
             first,
             is_first,
+            weighs,
         });
     }
 
-    pub(super) fn stage(&mut self, op: StageOp, args: &[Value]) -> Vec<Leaf> {
+    /// `v`: whose value it becomes.
+    pub(super) fn stage(&mut self, op: StageOp, args: &[Value], v: Option<Value>) -> Vec<Leaf> {
         let (Some(stages), turn) = (self.kernel.stages.as_ref(), self.turn) else {
             return Vec::new();
         };
@@ -212,6 +325,9 @@ impl<'k> Renderer<'k> {
                     }
                 }
                 self.multiply_stage(stages, turn, &sums, weights.first().copied(), adds);
+                if let Some(product) = self.in_flight.last_mut() {
+                    product.value = v;
+                }
                 sums
             }
             // The verifier admits no others.
@@ -219,10 +335,13 @@ impl<'k> Renderer<'k> {
         }
     }
 
-    /// A stage that is added to a variable, in the variable's own registers: whether these statements do that and nothing else.
-    pub(super) fn accumulate(&mut self, stmts: &'k [Stmt]) -> bool {
-        let [load, multiply, store, ..] = stmts else {
-            return false;
+    /// A stage that is added to a variable, in the variable's own registers: how many statements do that and nothing else.
+    pub(super) fn accumulate(&mut self, stmts: &'k [Stmt]) -> usize {
+        // What weights are loaded from may stand between.
+        let is_load = |stmt: &Stmt| matches!(&stmt.inst, Inst::Let(_, Op::Load(place, None)) if matches!(place.base, Base::Local(_)));
+        let between = usize::from(stmts.get(1).is_some_and(is_load));
+        let (Some(load), Some([multiply, store, ..])) = (stmts.first(), stmts.get(1 + between..)) else {
+            return 0;
         };
         let (
             Inst::Let(v, Op::Load(from, None)),
@@ -230,18 +349,18 @@ impl<'k> Renderer<'k> {
             Inst::Do(Effect::Store(to, x, None)),
         ) = (&load.inst, &multiply.inst, &store.inst)
         else {
-            return false;
+            return 0;
         };
         let (DeviceOp::Stage(StageOp::Multiply | StageOp::Weigh), [sums, weights @ ..]) = (op, &args[..])
         else {
-            return false;
+            return 0;
         };
         let is_one = sums == v && x == w && from == to;
         let Base::Local(id) = from.base else {
-            return false;
+            return 0;
         };
         if !is_one || !from.path.is_empty() {
-            return false;
+            return 0;
         }
         let mut uses = 0;
         self.frame.body.block.walk(&mut |stmt| {
@@ -254,11 +373,18 @@ impl<'k> Renderer<'k> {
             self.turn,
             uses,
         ) else {
-            return false;
+            return 0;
         };
         let sums = self.leaves_of(Span { ..*span });
+        for (stmt, next) in stmts.iter().skip(1).take(between).zip(stmts.iter().skip(2)) {
+            self.settle_for(stmt);
+            self.statement(stmt, Some(next));
+        }
         self.multiply_stage(stages, turn, &sums, weights.first().copied(), true);
-        true
+        if let Some(product) = self.in_flight.last_mut() {
+            product.local = Some(id);
+        }
+        3 + between
     }
 
     /// The address of a barrier of the stage whose turn it is.
@@ -445,22 +571,23 @@ impl<'k> Renderer<'k> {
         weights: Option<Value>,
         adds: bool,
     ) {
+        let turn = match (weights, turn.weighs) {
+            (Some(_), Some([stage, parity])) => Turn {
+                stage,
+                parity,
+                ..turn
+            },
+            _ => turn,
+        };
         let full = self.barrier_of(stages, turn, false);
         self.wait_for_phase(full, turn.parity);
-        let element = match stages.element {
-            Scalar::BF16 => "bf16",
-            _ => "f16",
-        };
-        // Two in a word, as a lane has those of its rows, and of 16 columns those of the first eight before those of the others.
-        let weights: Option<Vec<Leaf>> = weights.map(|weights| {
-            let weights = self.leaves_of(self.value(weights));
-            let two = weights.chunks_exact(2).map(|two| {
-                let [low, high] = [0, 1].map(|i| self.in_register(two[i], Scalar::F32));
-                let d = self.out.word();
-                emit!(self, "cvt.rn.{element}x2.f32 {d}, {high}, {low}");
-                d
-            });
-            two.collect()
+        let element = stages.element.name();
+        let weights = weights.map(|v| match self.rounded_ahead.take() {
+            Some((ahead, words)) if ahead == v => words,
+            _ => {
+                let weights = self.leaves_of(self.value(v));
+                self.rounded_weights(element, &weights)
+            }
         });
         let (right, third) = match &weights {
             Some(_) => (stages.third.as_ref().map(|third| (third, 2)), true),
@@ -521,29 +648,68 @@ impl<'k> Renderer<'k> {
             );
         }
         emit!(self, "wgmma.commit_group.sync.aligned");
-        emit!(self, "wgmma.wait_group.sync.aligned 0");
-        if stages.third.is_some() && !third {
-            return;
-        }
-        let free = self.barrier_of(stages, turn, true);
-        match stages.pairs {
-            true => {
-                let lane = self.builtin(Builtin::SubgroupLane);
-                let (block, there) = (self.words("and.b32", lane, 1u32), self.out.word());
-                emit!(self, "mapa.shared::cluster.u32 {there}, {free}, {block}");
-                emit!(
-                    self,
-                    "@{} mbarrier.arrive.shared::cluster.b64 _, [{there}]",
-                    turn.speaks
-                );
-            }
-            false => emit!(
-                self,
-                "@{} mbarrier.arrive.shared::cta.b64 _, [{free}]",
-                turn.speaks
-            ),
-        }
+        let frees = (stages.third.is_none() || third).then(|| {
+            let (parity, free) = (self.out.word(), self.barrier_of(stages, turn, true));
+            emit!(self, "mov.u32 {parity}, {}", turn.parity);
+            Freed { full, parity, free }
+        });
         self.next_stage(stages, turn);
+        self.in_flight.push(InFlight {
+            value: None,
+            local: None,
+            frees,
+        });
+        if stages.third.is_none() {
+            self.settle(0);
+        }
+    }
+
+    /// Weights, two in a word, as a lane has those of its rows, and of 16 columns those of the first eight before those of the others.
+    fn rounded_weights(&mut self, element: &str, weights: &[Leaf]) -> Vec<Leaf> {
+        let two = weights.chunks_exact(2).map(|two| {
+            let [low, high] = [0, 1].map(|i| self.in_register(two[i], Scalar::F32));
+            let d = self.out.word();
+            emit!(self, "cvt.rn.{element}x2.f32 {d}, {high}, {low}");
+            d
+        });
+        two.collect()
+    }
+
+    /// In front of a product whose sums come beside weights: rounds these first, so that they take half as many registers while it is computed. The statements are
+    /// the product and what follows.
+    pub(super) fn round_ahead(&mut self, stmts: &'k [Stmt]) {
+        let Some((Inst::Let(product, Op::Device(DeviceOp::Stage(StageOp::Multiply), _)), behind)) =
+            stmts.split_first().map(|(stmt, behind)| (&stmt.inst, behind))
+        else {
+            return;
+        };
+        let mut loads = Vec::new();
+        for stmt in behind {
+            match &stmt.inst {
+                Inst::Let(v, Op::Load(place, None)) if place.path.is_empty() => loads.push((*v, place.base)),
+                Inst::Let(_, Op::Device(DeviceOp::Stage(StageOp::Weigh), args)) => {
+                    let (Some(weights), Some(stages)) = (args.get(1), self.kernel.stages.as_ref()) else {
+                        return;
+                    };
+                    if weights == product {
+                        return;
+                    }
+                    let loaded = loads.iter().find(|(v, _)| v == weights).map(|(_, base)| *base);
+                    let leaves = match loaded {
+                        None => self.leaves_of(self.value(*weights)),
+                        Some(Base::Local(id)) => match self.frame.locals.get(id.0 as usize) {
+                            Some(Slot::Registers(span)) => self.leaves_of(Span { ..*span }),
+                            _ => return,
+                        },
+                        Some(_) => return,
+                    };
+                    let words = self.rounded_weights(stages.element.name(), &leaves);
+                    self.rounded_ahead = Some((*weights, words));
+                    return;
+                }
+                _ => return,
+            }
+        }
     }
 
     /// Describes the part of a factor that begins at an address: the lower word, to whose low bits the address grows, and the upper one.

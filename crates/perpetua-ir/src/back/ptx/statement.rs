@@ -11,6 +11,7 @@ impl<'k> Renderer<'k> {
         let addresses = self.addresses.len();
         self.in_shared.clear();
         let (mut ended, mut written) = (false, 0);
+        let in_flight = self.in_flight.len();
         for (i, stmt) in block.0.iter().enumerate() {
             if i < written {
                 continue;
@@ -21,11 +22,14 @@ impl<'k> Renderer<'k> {
                 continue;
             }
             self.out.line(stmt.line);
-            if self.accumulate(block.0.get(i..).unwrap_or_default()) {
-                written = i + 3;
+            self.settle_for(stmt);
+            let accumulated = self.accumulate(block.0.get(i..).unwrap_or_default());
+            if accumulated > 0 {
+                written = i + accumulated;
                 self.in_shared.clear();
                 continue;
             }
+            self.round_ahead(block.0.get(i..).unwrap_or_default());
             let copied = self.copy_large(stmt, next);
             written = i + 1 + usize::from(copied);
             ended = !copied && self.statement(stmt, next);
@@ -34,6 +38,7 @@ impl<'k> Renderer<'k> {
                 false => self.note_statement(&stmt.inst),
             }
         }
+        self.settle(in_flight);
         self.in_shared.clear();
         self.addresses.truncate(addresses);
         ended
@@ -51,7 +56,7 @@ impl<'k> Renderer<'k> {
         }
     }
 
-    fn statement(&mut self, stmt: &'k Stmt, next: Option<&Stmt>) -> bool {
+    pub(super) fn statement(&mut self, stmt: &'k Stmt, next: Option<&Stmt>) -> bool {
         match &stmt.inst {
             Inst::Let(v, op) => {
                 if let Op::Device(DeviceOp::Stage(StageOp::Produces), _) = op {
@@ -229,7 +234,7 @@ impl<'k> Renderer<'k> {
                 self.define_leaf(v, d);
             }
             Op::Device(op, args) => {
-                let leaves = self.device(*op, args);
+                let leaves = self.device(*op, args, Some(v));
                 let span = self.span(leaves);
                 self.define(v, span);
             }
@@ -256,7 +261,7 @@ impl<'k> Renderer<'k> {
                 false
             }
             Effect::Device(op, args) => {
-                self.device(*op, args);
+                self.device(*op, args, None);
                 false
             }
             Effect::Print(_, args) => {
