@@ -38,14 +38,21 @@ fn weighed<const MASKED: bool>(
 ) -> ([[[f32; 2]; 2]; 16], Rows) {
     let mut scores = scores;
     let mut after = before;
+    if MASKED {
+        for n in 0..16 {
+            for j in 0..2 {
+                for k in 0..2 {
+                    if (over as i32 + (n * 8 + k) as i32) >= seen[j] {
+                        scores[n][j][k] = NOTHING;
+                    }
+                }
+            }
+        }
+    }
     for n in 0..16 {
         for j in 0..2 {
-            for k in 0..2 {
-                if MASKED && (over as i32 + (n * 8 + k) as i32) >= seen[j] {
-                    scores[n][j][k] = NOTHING;
-                }
-                after.highest[j] = after.highest[j].max(scores[n][j][k]);
-            }
+            // Of two first, for each step waits for the one before.
+            after.highest[j] = after.highest[j].max(scores[n][j][0].max(scores[n][j][1]));
         }
     }
     let mut base = [0.0f32; 2];
@@ -63,10 +70,9 @@ fn weighed<const MASKED: bool>(
     for n in 0..16 {
         for j in 0..2 {
             for k in 0..2 {
-                let weight = fast_exp2(scores[n][j][k].mul_add(scale, -base[j]));
-                scores[n][j][k] = weight;
-                after.total[j] += weight;
+                scores[n][j][k] = fast_exp2(scores[n][j][k].mul_add(scale, -base[j]));
             }
+            after.total[j] += scores[n][j][0] + scores[n][j][1];
         }
     }
     (scores, after)
@@ -115,7 +121,13 @@ pub(super) fn attention_staged<
     stage_factors::<Q, K>(q, q_rows, dim, dim, k, k_rows, dim, dim);
     stage_third::<V>(v, k_rows, dim, dim);
     let (head, entry) = (group_id_y(), group_id_z());
-    let first = group_id_x() * QUERIES;
+    // Blocks with most to do come first.
+    let tile = if CAUSAL {
+        grid_dim_x() as usize - 1 - group_id_x()
+    } else {
+        group_id_x()
+    };
+    let first = tile * QUERIES;
     let q_from = (entry * heads + head) * queries;
     let k_from = (entry * (heads / group) + head / group) * keys;
     // The last query sees the last key.

@@ -175,6 +175,8 @@ struct Renderer<'k> {
     turn: Option<Turn>,
     /// Products that are under way, in the order in which they began.
     in_flight: Vec<InFlight>,
+    /// Words that were last stored to a variable while products were under way.
+    meanwhile: Vec<Leaf>,
     /// Weights that have been rounded before a product began that is written in front of theirs.
     rounded_ahead: Option<(Value, Vec<Leaf>)>,
     /// What is the same in all lanes that run together here.

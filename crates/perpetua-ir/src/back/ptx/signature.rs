@@ -140,6 +140,7 @@ impl<'k> Renderer<'k> {
             parts_teams: None,
             turn: None,
             in_flight: Vec::new(),
+            meanwhile: Vec::new(),
             rounded_ahead: None,
             uniform: HashSet::new(),
         }

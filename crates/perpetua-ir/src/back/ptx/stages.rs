@@ -119,6 +119,21 @@ impl<'k> Renderer<'k> {
         self.settle_all_but(if plain { from } else { 0 });
     }
 
+    /// Notes what a statement stores while products are under way.
+    pub(super) fn note_meanwhile(&mut self, stmt: &Stmt) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        if let Inst::Do(Effect::Store(place, v, None)) = &stmt.inst
+            && matches!(place.base, Base::Local(_))
+        {
+            let scalars = self.scalars_of(*v);
+            let leaves = self.leaves_of(self.value(*v)).into_iter().zip(scalars);
+            let words = leaves.filter(|(leaf, s)| s.size() == 4 && !matches!(leaf, Leaf::Imm(_)));
+            self.meanwhile = words.map(|(leaf, _)| leaf).take(8).collect();
+        }
+    }
+
     /// Waits for the products under way but those of so many that began first.
     pub(super) fn settle(&mut self, first: usize) {
         if self.in_flight.len() > first {
@@ -135,9 +150,13 @@ impl<'k> Renderer<'k> {
         let ended: Vec<InFlight> = self.in_flight.drain(..ended).collect();
         let freed: Vec<Freed> = ended.into_iter().filter_map(|product| product.frees).collect();
         // The assembler moves a wait up to the product, in front of all that lanes were to compute meanwhile, but not into another block of code: so a wait that has
-        // long ended, for the stage to be full, stands before it.
+        // long ended, for the stage to be full, stands before it; and the one looks at what was computed, or the assembler would move that behind both.
+        let words = std::mem::take(&mut self.meanwhile);
         if let (Some(_), Some(freed)) = (self.turn.and_then(|turn| turn.weighs), freed.first()) {
-            self.wait_for_phase(freed.full, freed.parity);
+            let word = words
+                .into_iter()
+                .reduce(|a, b| self.three("xor.b32", Scalar::U32, a, b));
+            self.wait_behind(word, freed.full, freed.parity);
         }
         emit!(self, "wgmma.wait_group.sync.aligned {last}");
         for freed in freed {
@@ -398,11 +417,26 @@ impl<'k> Renderer<'k> {
 
     /// Waits until the barrier's phase has ended.
     fn wait_for_phase(&mut self, barrier: Leaf, parity: Leaf) {
+        self.wait_behind(None, barrier, parity);
+    }
+
+    /// The same, not before a word has been computed, as far as the assembler can know.
+    fn wait_behind(&mut self, word: Option<Leaf>, barrier: Leaf, parity: Leaf) {
+        /// Some word: if it is this one, a lane asks a second time.
+        const SOME: u32 = 0x7fc5_a1d3;
         let (done, late, again) = (self.out.label(), self.out.label(), self.out.label());
         let p = self.out.pred();
         let attempt = format!("mbarrier.try_wait.parity.shared::cta.b64 {p}, [{barrier}], {parity}");
         emit!(self, "{attempt}");
-        emit!(self, "@!{p} bra {late}");
+        let hot = match word {
+            None => p,
+            Some(word) => {
+                let both = self.out.pred();
+                emit!(self, "setp.ne.and.u32 {both}, {word}, {SOME}, {p}");
+                both
+            }
+        };
+        emit!(self, "@!{hot} bra {late}");
         let hot = self.out.begin_cold();
         self.out.place(late);
         let (start, now) = (self.out.wide(), self.out.wide());

@@ -33,6 +33,7 @@ impl<'k> Renderer<'k> {
             let copied = self.copy_large(stmt, next);
             written = i + 1 + usize::from(copied);
             ended = !copied && self.statement(stmt, next);
+            self.note_meanwhile(stmt);
             match copied {
                 true => self.in_shared.clear(),
                 false => self.note_statement(&stmt.inst),
