@@ -107,6 +107,8 @@ impl AttentionKernel {
     /// [`Element::F16`] or [`Element::Bf16`], heads of 64 or 128 columns, no lengths, buffers that begin at multiples of 16 bytes. Else a launch
     /// says what is not so. A scale that is no positive number is left to the other kernel.
     ///
+    /// Keys are read 128 at a time: where they are no multiple of that, a NaN or an infinity in the next head's V may reach queries of this one, too.
+    ///
     /// Weights are rounded to the type of the values before they are multiplied with them: against exact arithmetic an element is off by up to `2^-12` (`F16`) or
     /// `2^-9` (`Bf16`) of the largest value more.
     pub fn in_stages(mut self) -> AttentionKernel {

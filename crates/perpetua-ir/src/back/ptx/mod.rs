@@ -5,7 +5,7 @@
 //! In the order of the work: `signature` writes the module's head, parameters and tables; `frame` holds values
 //! and variables of the code being written; `statement` writes control flow; `integer`, `float` and `convert`
 //! operators; `memory` places, loads and stores, `copy` large values from one place to another; `atomic` what orders or changes memory atomically; `device` what is asked of
-//! the device, `subgroup` exchanges among lanes, `matrix` products of matrices that they hold, `stages` those that teams of lanes multiply in stages; `report` faults and prints. `emit` is the text below them all.
+//! the device, `subgroup` exchanges among lanes, `matrix` products of matrices that they hold, `stages` and `products` those that teams of lanes multiply in stages; `report` faults and prints. `emit` is the text below them all.
 
 mod atomic;
 mod convert;
@@ -17,6 +17,7 @@ mod frame;
 mod integer;
 mod matrix;
 mod memory;
+mod products;
 mod report;
 mod runs;
 mod signature;
@@ -35,7 +36,8 @@ use crate::verify::{Facts, Verified, require};
 use emit::{Emitter, Leaf};
 use frame::{Frame, Span};
 use memory::{AddressKey, Location};
-use stages::{InFlight, Turn};
+use products::InFlight;
+use stages::Turn;
 use subgroup::Mask;
 
 /// The first target with atomic accesses of 16 bytes.
