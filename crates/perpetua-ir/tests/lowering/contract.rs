@@ -235,6 +235,7 @@ fn a_layout_that_is_not_c_is_refused() {
             TypeDesc::Struct(std::sync::Arc::new(perpetua_ir::front::rust::StructDesc {
                 key: perpetua_ir::front::rust::TypeKey::Source("Odd".into()),
                 of: None,
+                default: None,
                 name: "Odd".into(),
                 tuple: false,
                 fields,

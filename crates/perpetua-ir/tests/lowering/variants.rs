@@ -16,8 +16,8 @@ fn enums_with_data_are_taken_whole() {
             "#[derive(Clone, Copy, GpuType)] enum Shape { Nothing, Circle(f32), Rect { w: f32, h: f32 } }";
         check_text(&format!("{shape} {rest}"), expected);
     };
-    let in_memory = "program.rs:1: the parameter `s` holds a `Shape`, which no memory takes: pass the number of the variant and \
-                     what it holds, and make the enum of them";
+    let in_memory = "program.rs:1: the parameter `s` holds a `Shape`, which no memory takes: pass the parts that memory \
+                     takes (of an enum the number of the variant, too), and make it of them";
     check("#[kernel] fn k(s: &[Shape]) {}", in_memory);
     check("#[kernel] fn k(s: [Shape; 2]) {}", in_memory);
     let in_kernel = |body: &str, expected: &str| {

@@ -371,7 +371,7 @@ impl<'p> Emitter<'p> {
             return Err(self.error(
                 line,
                 format!("the parameter `{name}` holds a `{held}`, which no memory takes"),
-                "pass the number of the variant and what it holds, and make the enum of them",
+                "pass the parts that memory takes (of an enum the number of the variant, too), and make it of them",
             ));
         }
         let access = |mutable| {
@@ -416,7 +416,7 @@ impl<'p> Emitter<'p> {
         self.bind(local, val, line)
     }
 
-    /// The enum with data that a kernel's parameter holds: its values live in kernels only.
+    /// The type that a kernel's parameter holds and memory does not take: its values live in kernels only.
     fn without_layout(&self, id: LocalId) -> Option<TypeDesc> {
         let f = &self.scope.f;
         let mut ty = f.types.deep(&f.locals.get(id.0 as usize)?.ty, true);
