@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "a failed expectation is the report"
 )]
@@ -10,6 +11,7 @@
     clippy::complexity,
     clippy::manual_memcpy,
     clippy::style,
+    clippy::suspicious_arithmetic_impl,
     reason = "kernels are written as users write them"
 )]
 

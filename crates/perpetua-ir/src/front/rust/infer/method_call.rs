@@ -9,10 +9,10 @@ use super::call::member::Reach;
 use super::call::{Argument, written};
 use super::methods;
 use super::order::ordering;
-use super::tree::{Expr, ExprKind, GridMethod};
+use super::tree::{Expr, ExprKind, GridMethod, Settled};
 use super::ty::{Kind, Ty};
 use super::written::Writer;
-use super::{Checker, Result};
+use super::{Checker, Conversion, Result};
 
 impl Checker<'_> {
     /// `receiver.name(args)`.
@@ -242,15 +242,19 @@ impl Checker<'_> {
             let receiver = self.deref_all(receiver);
             return Ok(self.make(line, to, ExprKind::Convert(Box::new(receiver), true)));
         }
-        let by = Rc::default();
-        self.conversions
-            .push((receiver.ty.clone(), to.clone(), Rc::clone(&by), line));
+        let by = Settled::default();
+        self.conversions.push(Conversion {
+            from: receiver.ty.clone(),
+            to: to.clone(),
+            by: Rc::clone(&by),
+            line,
+        });
         Ok(self.make(line, to, ExprKind::Into(Box::new(receiver), by)))
     }
 
     /// Finds the functions of conversions whose types are known by now.
     pub(super) fn settle_conversions(&mut self) -> Result<()> {
-        while let Some((from, to, by, line)) = self.conversions.pop() {
+        while let Some(Conversion { from, to, by, line }) = self.conversions.pop() {
             let to = self.types.shallow(&to);
             if matches!(to, Ty::Scalar(_) | Ty::Var(_))
                 && matches!(self.peeled(&from), Ty::Scalar(_) | Ty::Var(_))

@@ -32,7 +32,7 @@ mod variant;
 mod widths;
 mod written;
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use perpetua_syntax::{FunctionKind, Generic as GenericParam};
 use super::error::LowerError;
 use super::resolve::{FunctionDef, FunctionKey};
 use closure::OpenClosure;
-use tree::{Checked, Expr, ExprKind, Loaded, Local, LocalId, TargetId};
+use tree::{Checked, Expr, ExprKind, Loaded, Local, LocalId, Settled, TargetId};
 use ty::{Generic, Kind, Len, Ty, Unifier};
 
 pub(crate) use closure::function_type;
@@ -158,8 +158,15 @@ pub(crate) struct Checker<'p> {
     collective: bool,
     deep: bool,
     calls: Vec<(Rc<Loaded>, Vec<Generic>, u32)>,
-    /// `into` without a type so far: from which type, to which, where its function is put, the line.
-    conversions: Vec<(Ty, Ty, Rc<OnceCell<(LocalId, Expr)>>, u32)>,
+    conversions: Vec<Conversion>,
+}
+
+/// An `into` without a type so far.
+struct Conversion {
+    from: Ty,
+    to: Ty,
+    by: Settled,
+    line: u32,
 }
 
 /// Infers the types of a function with these generic arguments, which are known.

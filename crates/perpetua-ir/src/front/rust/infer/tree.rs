@@ -132,6 +132,9 @@ pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
 }
 
+/// What an `into` is, once that is known.
+pub(crate) type Settled = Rc<OnceCell<(LocalId, Expr)>>;
+
 #[derive(Debug)]
 pub(crate) enum ExprKind {
     Int(u128),
@@ -155,7 +158,7 @@ pub(crate) enum ExprKind {
     /// `From` or `Into`; the flag says that only lossless conversions are meant.
     Convert(Box<Expr>, bool),
     /// `into` whose type is said behind it: where that is no scalar, a local for the value and the call of `From` with it.
-    Into(Box<Expr>, Rc<OnceCell<(LocalId, Expr)>>),
+    Into(Box<Expr>, Settled),
     /// Of an array or slice place.
     Index(Box<Expr>, Box<Expr>),
     /// Of a struct or tuple place.
