@@ -310,3 +310,19 @@ fn held(x: &[f32], y: &mut [f32]) {
 fn structs_hold_what_has_no_layout() {
     run(held::kernel(), held);
 }
+
+#[kernel]
+#[allow(redundant_semicolons, reason = "what a deleted line leaves behind")]
+fn separated(x: &[f32], y: &mut [f32]) {
+    ;
+    let i = global_id_x();
+    if x[i] > 0.5 {
+        y[i] = x[i];
+    };
+    ;
+}
+
+#[test]
+fn semicolons_by_themselves_are_nothing() {
+    run(separated::kernel(), separated);
+}
