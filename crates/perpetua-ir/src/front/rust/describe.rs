@@ -146,21 +146,6 @@ impl TypeDesc {
         }))
     }
 
-    /// The description of the struct `T` whose values live in kernels only: its fields in order. For `derive(GpuType)`.
-    pub fn of_value<T: 'static>(name: &str, tuple: bool, fields: Vec<(&str, TypeDesc)>) -> TypeDesc {
-        let fields = fields
-            .into_iter()
-            .map(|(name, ty)| (name.to_owned(), ty))
-            .collect();
-        let key = TypeKey::Program(TypeId::of::<T>());
-        TypeDesc::Struct(Arc::new(StructDesc::of_fields(
-            key,
-            name.to_owned(),
-            tuple,
-            fields,
-        )))
-    }
-
     /// The description of the enum `T`: its variants with the names and types of their fields. For `derive(GpuType)`.
     pub fn of_variants<T: 'static>(name: &str, variants: Vec<(&str, Vec<(&str, TypeDesc)>)>) -> TypeDesc {
         let key = TypeKey::Program(TypeId::of::<T>());

@@ -92,6 +92,21 @@ impl TypeArg {
 }
 
 impl TypeDesc {
+    /// The description of the struct `T` whose values live in kernels only: its fields in order. For `derive(GpuType)`.
+    pub fn of_value<T: 'static>(name: &str, tuple: bool, fields: Vec<(&str, TypeDesc)>) -> TypeDesc {
+        let fields = fields
+            .into_iter()
+            .map(|(name, ty)| (name.to_owned(), ty))
+            .collect();
+        let key = TypeKey::Program(TypeId::of::<T>());
+        TypeDesc::Struct(Arc::new(StructDesc::of_fields(
+            key,
+            name.to_owned(),
+            tuple,
+            fields,
+        )))
+    }
+
     fn is_within(&self, left: &mut usize) -> bool {
         let Some(rest) = left.checked_sub(1) else {
             return false;

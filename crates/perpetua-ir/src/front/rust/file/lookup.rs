@@ -430,11 +430,8 @@ impl Items {
         }
         if !def.variants.is_empty() {
             let parts = parts(&key, &def.name, def.by_variant(fields), |ty| ty);
-            return Ok(TypeDesc::Struct(Arc::new(StructDesc::of_values(
-                key,
-                def.name.clone(),
-                parts,
-            ))));
+            let desc = StructDesc::of_values(key, def.name.clone(), parts);
+            return Ok(TypeDesc::Struct(Arc::new(desc)));
         }
         if !def.in_memory() {
             let desc = StructDesc::of_fields(key, def.name.clone(), def.tuple, fields);
