@@ -214,6 +214,8 @@ pub enum ExprKind {
         /// What it gives.
         body: Box<Expr>,
     },
+    /// A function by its name in the place of a closure: its call, without arguments.
+    Function(Box<Expr>),
     /// `f32::max(a, b)`, `T::from(x)`, `<T as Trait>::zero()`: a function of a type. `Trait::f(x)` is one of
     /// [`Type::Infer`].
     TypeCall {

@@ -177,6 +177,12 @@ impl Printer<'_, '_> {
                 self.operand(value, Binding::Tight)?;
                 self.text("?")
             }
+            ExprKind::Function(call) => match &call.kind {
+                ExprKind::Call { callee, .. } => self.path(*callee, "::"),
+                ExprKind::TypeCall { member, .. } => self.member(member),
+                ExprKind::Variant { variant, .. } => self.text(variant.name()),
+                _ => self.expr(call),
+            },
             ExprKind::Apply { function, args } => {
                 self.operand(function, Binding::Tight)?;
                 self.args(args)

@@ -39,7 +39,7 @@ impl Reader {
         }
         let path = &path.path;
         if let Some(name) = single_name(path).filter(|name| self.is_local(name)) {
-            let args = self.read_exprs(&call.args);
+            let args = self.read_arguments(call);
             return ExprKind::CallLocal { name, args };
         }
         if let Some((intrinsic, explicit)) = intrinsic_of(path) {
@@ -82,12 +82,12 @@ impl Reader {
         let callee = self.path(path, PathUsage::Call);
         ExprKind::Call {
             callee,
-            args: self.read_exprs(&call.args),
+            args: self.read_arguments(call),
         }
     }
 
     fn read_member_call(&mut self, member: TypeMember, call: &syn::ExprCall) -> ExprKind {
-        let args = self.read_exprs(&call.args);
+        let args = self.read_arguments(call);
         ExprKind::TypeCall {
             member: Box::new(member),
             args,
@@ -219,44 +219,6 @@ impl Reader {
             name,
             generics,
             args,
-        }
-    }
-
-    /// An argument of a method; a function by its name is the closure that calls it.
-    fn read_method_argument(&mut self, method: &str, index: usize, arg: &syn::Expr) -> Expr {
-        let count = match (method, index) {
-            (
-                "map"
-                | "and_then"
-                | "filter"
-                | "is_some_and"
-                | "is_none_or"
-                | "is_ok_and"
-                | "map_err"
-                | "inspect"
-                | "partition_point"
-                | "sort_by_key"
-                | "sort_unstable_by_key",
-                0,
-            )
-            | ("map_or" | "map_or_else", 1) => 1,
-            ("sort_by" | "sort_unstable_by", 0) => 2,
-            _ => return self.read_expr(arg),
-        };
-        match peel(arg) {
-            syn::Expr::Path(path) if !single_name(&path.path).is_some_and(|name| self.is_local(&name)) => {
-                let line = line_of(arg.span());
-                let names: Vec<String> = (0..count).map(|_| self.fresh("argument")).collect();
-                let args = names.iter().map(|name| local(name, line)).collect();
-                let kind = ExprKind::Closure {
-                    moved: false,
-                    params: names.iter().map(|name| (binding(name, line), None)).collect(),
-                    ret: None,
-                    body: Box::new(self.apply(arg, args)),
-                };
-                Expr::new(line, kind)
-            }
-            _ => self.read_expr(arg),
         }
     }
 

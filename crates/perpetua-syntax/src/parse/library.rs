@@ -52,7 +52,7 @@ impl Reader {
             };
             return Some(ExprKind::TypeCall {
                 member: Box::new(member),
-                args: vec![self.read_expr(function)],
+                args: vec![self.read_argument(function, true)],
             });
         }
         let read =

@@ -5,6 +5,7 @@
 //! leaves out is an error at its span with its remedy ([`Refusal`]); all errors of a function are reported
 //! together.
 
+mod argument;
 mod block;
 mod call;
 mod chain;

@@ -199,3 +199,73 @@ fn kernels_take_functions() {
     check(chosen::kernel::<soft>(), |x, y| chosen(x, y, soft), &x, &out);
     assert_ne!(chosen::kernel::<soft>().id(), chosen::kernel::<half>().id());
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
+#[repr(C)]
+struct Pair {
+    a: f32,
+    b: f32,
+}
+
+#[device]
+trait Joined: Copy {
+    fn joined(self, other: Self) -> Self;
+}
+
+#[device]
+impl Joined for f32 {
+    fn joined(self, other: Self) -> Self {
+        self * 0.5 + other
+    }
+}
+
+#[device]
+impl Pair {
+    fn of(a: f32, b: f32) -> Pair {
+        Pair { a, b }
+    }
+
+    fn then(self, next: Pair) -> Pair {
+        Pair::of(self.a * next.a, self.b * next.a + next.b)
+    }
+
+    fn folded(self, f: impl Fn(f32, f32) -> f32) -> f32 {
+        f(self.a, self.b)
+    }
+}
+
+#[device]
+fn pairwise<T: Copy, R>(a: T, b: T, f: impl Fn(T, T) -> R) -> R {
+    f(a, b)
+}
+
+#[device]
+fn joined_all<T: Joined>(x: [T; 3]) -> T {
+    pairwise(x[0], pairwise(x[1], x[2], T::joined), Joined::joined)
+}
+
+#[kernel]
+fn named(x: &[f32], y: &mut [[f32; 8]]) {
+    let i = global_id_x();
+    let (a, b) = (x[i], x[i + 1]);
+    let pair = pairwise(a, b, Pair::of);
+    y[i] = [
+        pairwise(a, b, f32::max),
+        pairwise(a, b, larger),
+        pairwise(pair, Pair::of(b, a), Pair::then).b,
+        pair.folded(f32::hypot),
+        pair.folded(<f32 as Joined>::joined),
+        joined_all([a, b, 0.25]),
+        pairwise(a.to_bits(), 3, u32::wrapping_mul) as f32,
+        (a > b)
+            .then(f32::default)
+            .or_else(|| Some(b))
+            .map_or_else(f32::default, f32::abs),
+    ];
+}
+
+/// Functions are named where closures are taken.
+#[test]
+fn functions_stand_for_closures() {
+    check(named::kernel(), named, &floats(65), &[[0.0f32; 8]; 64]);
+}

@@ -255,7 +255,11 @@ impl Reader {
     pub(in crate::parse) fn apply(&mut self, function: &syn::Expr, args: Vec<Expr>) -> Expr {
         let line = line_of(function.span());
         let kind = match peel(function) {
-            syn::Expr::Path(path) if path.qself.is_none() => match single_name(&path.path) {
+            syn::Expr::Path(path) if let Some(qself) = &path.qself => ExprKind::TypeCall {
+                member: Box::new(self.qualified_member(qself, &path.path)),
+                args,
+            },
+            syn::Expr::Path(path) => match single_name(&path.path) {
                 Some(name) if self.is_local(&name) => ExprKind::CallLocal { name, args },
                 _ if let (Some(variant), 1) = (variant_of(&path.path), args.len()) => ExprKind::Variant {
                     variant,

@@ -158,6 +158,10 @@ impl Checker<'_> {
     ) -> Result<Expr> {
         match &arg.kind {
             syntax::ExprKind::Closure { .. } => self.closure(arg, expected),
+            syntax::ExprKind::Function(call) if let Some((params, _)) = &expected => {
+                let closure = closure_of(call, params.len());
+                self.closure(&closure, expected)
+            }
             syntax::ExprKind::Unary { op, operand } => {
                 let operand = self.closure_argument(operand, expected)?;
                 self.borrow(operand, *op == syntax::UnaryOp::RefMut, arg.line)
@@ -472,10 +476,38 @@ fn has_function(scalar: Scalar, name: &str) -> bool {
     known || methods::lookup(scalar, name).is_ok()
 }
 
+/// The closure of so many parameters that makes a call with them.
+fn closure_of(call: &syntax::Expr, count: usize) -> syntax::Expr {
+    let line = call.line;
+    let names = (0..count).map(|index| format!("argument {index}"));
+    let local = |name| syntax::Expr::new(line, syntax::ExprKind::Local(name));
+    let mut given = names.clone().map(local);
+    let mut body = call.clone();
+    match &mut body.kind {
+        syntax::ExprKind::Call { args, .. } | syntax::ExprKind::TypeCall { args, .. } => args.extend(given),
+        syntax::ExprKind::Variant { payload, .. } => *payload = given.next().map(Box::new),
+        syntax::ExprKind::StructLiteral { fields, .. } => {
+            fields.extend(given.enumerate().map(|(index, value)| (index.to_string(), value)));
+        }
+        _ => {}
+    }
+    let binding = |name| syntax::Pattern {
+        line,
+        kind: syntax::PatternKind::Binding { name, mutable: false },
+    };
+    let kind = syntax::ExprKind::Closure {
+        moved: false,
+        params: names.map(|name| (binding(name), None)).collect(),
+        ret: None,
+        body: Box::new(body),
+    };
+    syntax::Expr::new(line, kind)
+}
+
 /// Whether an argument is a closure, or a reference to one.
 fn is_closure(arg: &syntax::Expr) -> bool {
     match &arg.kind {
-        syntax::ExprKind::Closure { .. } => true,
+        syntax::ExprKind::Closure { .. } | syntax::ExprKind::Function(_) => true,
         syntax::ExprKind::Unary {
             op: syntax::UnaryOp::Ref | syntax::UnaryOp::RefMut,
             operand,

@@ -73,6 +73,11 @@ impl Checker<'_> {
             syntax::ExprKind::Try(value) => self.try_expr(value, line),
             syntax::ExprKind::CallLocal { name, args } => self.call_local(name, args, line),
             syntax::ExprKind::Closure { .. } => self.closure(expr, None),
+            syntax::ExprKind::Function(_) => Err(self.error(
+                line,
+                "a function stands where a value is taken",
+                "call it, or pass it where a closure is taken",
+            )),
             syntax::ExprKind::Apply { function, args } => {
                 let args = args
                     .iter()

@@ -1,0 +1,68 @@
+//! Arguments of calls, among them functions by their names. Must not know what is called.
+
+use syn::spanned::Spanned;
+
+use super::expr::peel;
+use super::path::{single_name, starts_upper, variant_of};
+use super::reader::{Reader, line_of, name_of};
+use crate::ast::{Expr, ExprKind, Variant};
+
+impl Reader {
+    pub(super) fn read_arguments(&mut self, call: &syn::ExprCall) -> Vec<Expr> {
+        call.args
+            .iter()
+            .map(|arg| self.read_argument(arg, false))
+            .collect()
+    }
+
+    /// An argument; a name like a function's is one, and so is a constructor's where nothing but a function is taken.
+    pub(super) fn read_argument(&mut self, arg: &syn::Expr, function: bool) -> Expr {
+        let inner = peel(arg);
+        let syn::Expr::Path(path) = inner else {
+            return self.read_expr(arg);
+        };
+        let variant = variant_of(&path.path).filter(|variant| *variant != Variant::None);
+        let last = path.path.segments.last().map(|last| name_of(&last.ident));
+        let is_value = single_name(&path.path)
+            .is_some_and(|name| name == "self" || self.is_local(&name) || self.const_param(&name).is_some());
+        if is_value || !function && variant.is_none() && last.is_none_or(|name| starts_upper(&name)) {
+            return self.read_expr(arg);
+        }
+        let line = line_of(arg.span());
+        let call = match variant {
+            Some(variant) => Expr::new(
+                line,
+                ExprKind::Variant {
+                    variant,
+                    payload: None,
+                },
+            ),
+            None => self.apply(inner, Vec::new()),
+        };
+        Expr::new(line, ExprKind::Function(Box::new(call)))
+    }
+
+    /// An argument of a method.
+    pub(super) fn read_method_argument(&mut self, method: &str, index: usize, arg: &syn::Expr) -> Expr {
+        let function = matches!(
+            (method, index),
+            (
+                "map"
+                    | "and_then"
+                    | "filter"
+                    | "is_some_and"
+                    | "is_none_or"
+                    | "is_ok_and"
+                    | "map_err"
+                    | "inspect"
+                    | "partition_point"
+                    | "sort_by_key"
+                    | "sort_unstable_by_key"
+                    | "sort_by"
+                    | "sort_unstable_by",
+                0
+            ) | ("map_or" | "map_or_else", 1)
+        );
+        self.read_argument(arg, function)
+    }
+}
