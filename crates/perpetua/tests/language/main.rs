@@ -40,6 +40,7 @@ mod options;
 mod order;
 mod panics;
 mod patterns;
+mod places;
 mod random;
 mod structs;
 mod traits;

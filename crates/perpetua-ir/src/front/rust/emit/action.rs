@@ -2,7 +2,7 @@
 
 use perpetua_syntax::BinaryOp as SyntaxOp;
 
-use super::value::{Binding, Src};
+use super::value::{Binding, Slot};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Expr, ExprKind};
 use crate::ir::{Effect, FaultKind};
@@ -21,11 +21,20 @@ impl Emitter<'_> {
             self.at(line);
             return self.put(&slot, &val, line);
         }
+        if let ExprKind::Index(base, index) = &place.kind
+            && let ExprKind::Local(id) = &base.kind
+            && let Some(Binding::Kept(Slot::Tuple(slots))) = self.scope.bindings.get(id.0 as usize)
+        {
+            let slots = slots.clone();
+            let (val, index) = (self.expr(value)?, self.value(index)?);
+            self.at(line);
+            return self.put_at(index, &slots, &val, line);
+        }
         self.not_kept(place)?;
         let value = self.value(value)?;
-        let place = self.place(place)?;
+        let place = self.src(place)?;
         self.at(line);
-        self.store(&place, value, line)
+        self.store_at(&place, value, line)
     }
 
     pub(super) fn compound_assign(
@@ -38,12 +47,12 @@ impl Emitter<'_> {
         // Of scalars, Rust computes the right side first.
         let value = self.value(value)?;
         self.not_kept(place)?;
-        let place = self.place(place)?;
+        let place = self.src(place)?;
         self.at(line);
-        let old = self.load(&Src::Place(place.clone()), line)?;
+        let old = self.load(&place, line)?;
         let old = self.value_of(&old, line)?;
         let new = self.operator(op, old, value, line)?;
-        self.store(&place, new, line)
+        self.store_at(&place, new, line)
     }
 
     pub(super) fn unreachable(&mut self, line: u32) -> Result<()> {

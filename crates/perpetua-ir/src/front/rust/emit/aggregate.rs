@@ -5,7 +5,6 @@ use super::{Emitter, Result};
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::{Len, Ty};
 use crate::ir::{Op, Place, Scalar, Step, Type, Value};
-use crate::ops::BinaryOp;
 
 /// Elements up to which a repeated value is composed rather than stored by a loop.
 pub(super) const COMPOSED_ELEMENTS: u64 = 16;
@@ -165,13 +164,10 @@ impl Emitter<'_> {
         self.at(line);
         let a = self.element(array.clone(), a, &ty, line)?;
         let b = self.element(array, b, &ty, line)?;
-        let (Src::Place(first), Src::Place(second)) = (&a, &b) else {
-            return Err(self.error(line, "`swap` works on memory", ""));
-        };
         let (x, y) = (self.load(&a, line)?, self.load(&b, line)?);
         let (x, y) = (self.value_of(&x, line)?, self.value_of(&y, line)?);
-        self.store(first, y, line)?;
-        self.store(second, x, line)
+        self.store_at(&a, y, line)?;
+        self.store_at(&b, x, line)
     }
 
     pub(super) fn fill_expr(&mut self, place: &Expr, value: &Expr, line: u32) -> Result<()> {
@@ -180,19 +176,14 @@ impl Emitter<'_> {
         self.at(line);
         let ty = self.ty(&place.ty);
         let end = self.length(&src, &ty, line)?;
-        let (whole, start) = match src {
-            Src::Place(place) => (place, None),
-            Src::Part(part) => (part.whole, Some(part.start)),
-            _ => return Err(self.error(line, "`fill` works on memory", "")),
-        };
+        if !matches!(src, Src::Place(_) | Src::Part(_) | Src::OneOf(..)) {
+            return Err(self.error(line, "`fill` works on memory", ""));
+        }
         let s = self.num_of(end, line)?;
         let zero = self.constant(s, 0);
         self.counted(zero, end, line, |this, i| {
-            let i = match start {
-                Some(start) => this.binary(BinaryOp::Add, start, i, line)?,
-                None => i,
-            };
-            this.store(&whole.clone().step(Step::Index(i)), value, line)
+            let at = this.element_there(src.clone(), i, &ty, line)?;
+            this.store_at(&at, value, line)
         })
     }
 }

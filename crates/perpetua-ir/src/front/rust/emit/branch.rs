@@ -6,10 +6,9 @@
 use super::part::holds_reference;
 use super::value::{Slot, Src, Val};
 use super::{Emitter, Result, Return};
-use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::{Block, Expr, TargetId};
-use crate::front::rust::infer::ty::Ty;
-use crate::ir::{self, Access, Base, Inst, LocalId, Op, ParamKind, Place, Scalar, Step, Value};
+use crate::front::rust::infer::ty::{Len, Ty};
+use crate::ir::{self, Base, Inst, LocalId, Op, Place, Scalar, Step, Value};
 use crate::ops::{BinaryOp, Exactness, TernaryOp};
 
 /// Statements up to which a branch is computed without need.
@@ -55,6 +54,10 @@ impl Emitter<'_> {
                     .map(|e| self.slot(e, name, line))
                     .collect::<Result<_>>()?,
             )),
+            Ty::Array(element, Len::Known(n)) if holds_reference(&element) => {
+                let slots = (0..n).map(|_| self.slot(&element, name, line));
+                slots.collect::<Result<_>>().map(Slot::Tuple)
+            }
             Ty::Ref(false, target) if !matches!(*target, Ty::Slice(_)) => {
                 Ok(Slot::Shared(Box::new(self.slot(&target, name, line)?)))
             }
@@ -116,8 +119,15 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Slot::Part(whole, ends) => self.move_part(whole, *ends, val, line),
-            Slot::Place(common, indices) => self.move_place(common, *indices, val, line),
+            Slot::Part(..) | Slot::Place(..) if let Val::Ref(Src::OneOf(which, all)) = val => {
+                let put = self.over(*which, all, line, &mut |this, src| {
+                    this.put(slot, &Val::Ref(src.clone()), line)?;
+                    Ok(Val::unit())
+                });
+                put.map(|_| ())
+            }
+            Slot::Part(meant, locals) => self.move_part(meant, *locals, val, line),
+            Slot::Place(meant, locals) => self.move_place(meant, *locals, val, line),
         }
     }
 
@@ -140,44 +150,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// What a shared reference refers to, as a value. Other lanes may change what lies in a buffer or in shared memory.
-    fn referred(&mut self, val: &Val, line: u32) -> Result<Val> {
-        let src = match val {
-            Val::Ref(src) => src,
-            other => return Ok(other.clone()),
-        };
-        if let Src::Place(place) = src {
-            let fixed = match place.base {
-                Base::Local(_) | Base::Constant(_) => true,
-                Base::Buffer(buffer) => {
-                    let params = &self.k.kernel_mut().params;
-                    params.get(buffer as usize).is_some_and(|param| {
-                        matches!(
-                            param.kind,
-                            ParamKind::Buffer {
-                                access: Access::Read,
-                                ..
-                            }
-                        )
-                    })
-                }
-                Base::Shared(_) => false,
-            };
-            if !fixed {
-                return Err(self.chosen_place(line));
-            }
-        }
-        self.load(src, line)
-    }
-
-    pub(super) fn chosen_place(&self, line: u32) -> LowerError {
-        self.error(
-            line,
-            "which place a reference means is chosen at run time",
-            "choose an index or a value instead",
-        )
-    }
-
     fn zero_of(&mut self, local: LocalId, line: u32) -> Result<Value> {
         let ty = self.typed(line, self.k.place_type(&Place::local(local)))?;
         let done = self.k.op(Op::Zero(ty));
@@ -196,8 +168,8 @@ impl Emitter<'_> {
                 let there = self.get(there, line)?;
                 Ok(Val::Tuple(vec![there, self.get(value, line)?]))
             }
-            Slot::Part(whole, ends) => self.kept_part(whole, *ends, line),
-            Slot::Place(common, indices) => self.kept_place(common, *indices, line),
+            Slot::Part(meant, locals) => self.kept_part(meant, *locals, line),
+            Slot::Place(meant, locals) => self.kept_place(meant, *locals, line),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Statements, and which expression is emitted where. Each arm only calls, so that deep nesting needs little stack.
 
 use super::aggregate::COMPOSED_ELEMENTS;
+use super::part::holds_reference;
 use super::shown::Message;
 use super::value::{Src, Val};
 use super::{Emitter, Result};
@@ -234,8 +235,9 @@ impl Emitter<'_> {
             | ExprKind::Convert(..)
             | ExprKind::LenOf(_)
             | ExprKind::Grid(..)
-            | ExprKind::Array(_)
             | ExprKind::Struct(..) => self.computed(e),
+            ExprKind::Array(_) if !holds_reference(&self.ty(&e.ty)) => self.computed(e),
+            ExprKind::Array(elements) => self.tuple_expr(elements),
             ExprKind::Ref(inner) => {
                 if !matches!(e.ty, Ty::Ref(true, _)) {
                     return self.ref_expr(inner);
@@ -281,6 +283,10 @@ impl Emitter<'_> {
             ExprKind::Tuple(elements) => self.tuple_expr(elements),
             ExprKind::Repeat(value, n) => {
                 let n = self.repeats(*n, e.line)?;
+                if holds_reference(&self.ty(&e.ty)) {
+                    let val = self.expr(value)?;
+                    return Ok(Val::Tuple(vec![val; n as usize]));
+                }
                 self.repeat_expr(value, n, e)
             }
             _ => self.act(e),

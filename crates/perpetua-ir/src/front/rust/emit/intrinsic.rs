@@ -4,6 +4,7 @@ use perpetua_syntax::Intrinsic;
 
 use super::value::{Src, Val};
 use super::{Emitter, Result};
+use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
 use crate::ir::{
@@ -304,23 +305,43 @@ impl Emitter<'_> {
     }
 
     fn atomic(&mut self, what: Intrinsic, args: &[Expr], sync: Sync, line: u32) -> Result<Val> {
-        use Intrinsic as I;
         let Some((place, rest)) = args.split_first() else {
             return Err(self.error(line, format!("`{}` lacks its place", what.name()), ""));
         };
-        let place = match self.expr(place)? {
-            Val::Ref(Src::Place(place)) if matches!(place.base, Base::Buffer(_) | Base::Shared(_)) => place,
-            _ => {
-                return Err(self.error(
-                    line,
-                    format!("`{}` works on memory that only one lane sees", what.name()),
-                    "use a buffer parameter or a shared array",
-                ));
-            }
-        };
+        let place = self.expr(place)?;
         let values = rest.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
         self.at(line);
-        let op = match (what, &values[..]) {
+        match &place {
+            Val::Ref(Src::OneOf(which, all)) => self.over(*which, all, line, &mut |this, src| {
+                this.atomic_at(what, src, &values, sync, line)
+            }),
+            Val::Ref(src) => self.atomic_at(what, src, &values, sync, line),
+            _ => Err(self.own_memory(what, line)),
+        }
+    }
+
+    fn own_memory(&self, what: Intrinsic, line: u32) -> LowerError {
+        self.error(
+            line,
+            format!("`{}` works on memory that only one lane sees", what.name()),
+            "use a buffer parameter or a shared array",
+        )
+    }
+
+    fn atomic_at(
+        &mut self,
+        what: Intrinsic,
+        src: &Src,
+        values: &[Value],
+        sync: Sync,
+        line: u32,
+    ) -> Result<Val> {
+        use Intrinsic as I;
+        let place = match src {
+            Src::Place(place) if matches!(place.base, Base::Buffer(_) | Base::Shared(_)) => place.clone(),
+            _ => return Err(self.own_memory(what, line)),
+        };
+        let op = match (what, values) {
             (I::AtomicLoad, []) => Op::Load(place, Some(sync)),
             (I::AtomicStore, [value]) => {
                 return self.effect(Effect::Store(place, *value, Some(sync)), line);

@@ -26,6 +26,7 @@ mod operation;
 mod part;
 mod place;
 mod scalar;
+mod several;
 mod shown;
 mod shown_wide;
 mod slice_pattern;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::tidy::WHICH;
 use super::value::{Binding, Chosen, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{self, Effect, FaultKind, Inst, LocalId, Place, Step, Value};
+use crate::ir::{self, Effect, FaultKind, Inst, LocalId, Place, Scalar, Step, Value};
 use crate::ops::BinaryOp;
 
 impl Emitter<'_> {
@@ -27,50 +28,50 @@ impl Emitter<'_> {
             None => None,
         };
         self.at(line);
-        let (whole, first, all) = match array {
-            Src::Place(place) => {
-                let all = self.length(&Src::Place(place.clone()), &ty, line)?;
-                (place, None, all)
-            }
-            Src::Part(part) => (part.whole, Some(part.start), part.len),
-            Src::Val(val) => {
-                let place = self.spill(&val, line)?;
-                let all = self.length(&Src::Place(place.clone()), &ty, line)?;
-                (place, None, all)
-            }
-            Src::Constant(name, value) => {
-                let place = self.constant_place(&name, &value, line)?;
-                let all = self.length(&Src::Constant(name, value), &ty, line)?;
-                (place, None, all)
-            }
+        let array = match array {
+            Src::Val(val) => Src::Place(self.spill(&val, line)?),
+            array => array,
         };
+        let (name, all) = (self.name_of(&array), self.length(&array, &ty, line)?);
         let usize_scalar = self.usize_scalar();
         let one = self.constant(usize_scalar, 1);
         let len = match (how, end) {
             (PartEnd::Len, Some(len)) => len,
             (PartEnd::Last, Some(last)) => {
-                self.check_below(last, all, self.k.name_of(whole.base).into(), line)?;
+                self.check_below(last, all, name.clone(), line)?;
                 let end = self.binary(BinaryOp::Add, last, one, line)?;
-                self.check_ordered(start, end, self.up_to_end(&whole), line)?;
+                self.check_ordered(start, end, up_to_end(&name), line)?;
                 self.binary(BinaryOp::Sub, end, start, line)?
             }
             (_, end) => {
-                let name = self.k.name_of(whole.base).to_owned();
                 let subject = match end {
                     Some(end) => {
-                        self.check_ordered(end, all, name.into(), line)?;
-                        self.up_to_end(&whole)
+                        self.check_ordered(end, all, name.clone(), line)?;
+                        up_to_end(&name)
                     }
-                    None => name.into(),
+                    None => name,
                 };
                 let end = end.unwrap_or(all);
                 self.check_ordered(start, end, subject, line)?;
                 self.binary(BinaryOp::Sub, end, start, line)?
             }
         };
-        let start = match first {
-            Some(first) => self.binary(BinaryOp::Add, first, start, line)?,
-            None => start,
+        self.cut(&array, start, len, line)
+    }
+
+    /// The part of a slice or an array from `start` on that has `len` elements, which are there.
+    pub(super) fn cut(&mut self, array: &Src, start: Value, len: Value, line: u32) -> Result<Src> {
+        let (whole, start) = match array {
+            Src::Place(place) => (place.clone(), start),
+            Src::Part(part) => (
+                part.whole.clone(),
+                self.binary(BinaryOp::Add, part.start, start, line)?,
+            ),
+            Src::Val(val) => (self.spill(val, line)?, start),
+            Src::Constant(name, value) => (self.constant_place(name, value, line)?, start),
+            Src::OneOf(which, all) => {
+                return self.one_of(*which, all, |this, src| this.cut(src, start, len, line));
+            }
         };
         Ok(Src::Part(Part { whole, start, len }))
     }
@@ -90,11 +91,6 @@ impl Emitter<'_> {
         line: u32,
     ) -> Result<()> {
         self.check(BinaryOp::Ge, index, length, subject, line)
-    }
-
-    /// What a range's start is an index into.
-    fn up_to_end(&self, whole: &Place) -> Arc<str> {
-        format!("{}[..end]", self.k.name_of(whole.base)).into()
     }
 
     /// A fault unless `start <= end`.
@@ -179,7 +175,8 @@ impl Emitter<'_> {
         } else {
             ["index", "second"]
         };
-        let locals = names.map(|name| self.k.local(name, usize_scalar.into()));
+        let [first, second] = names.map(|name| self.k.local(name, usize_scalar.into()));
+        let locals = [first, second, self.k.local(WHICH, Scalar::U32.into())];
         let slot = match part {
             true => Slot::Part(Chosen::default(), locals),
             false => Slot::Place(Chosen::default(), locals),
@@ -188,11 +185,11 @@ impl Emitter<'_> {
         Ok(slot)
     }
 
-    /// Makes a kept reference mean another part of the same slice.
+    /// Makes a kept reference mean another part of a slice.
     pub(super) fn move_part(
         &mut self,
-        whole: &Chosen,
-        ends: [LocalId; 2],
+        meant: &Chosen,
+        [start, len, which]: [LocalId; 3],
         val: &Val,
         line: u32,
     ) -> Result<()> {
@@ -202,30 +199,79 @@ impl Emitter<'_> {
         let part = self.part_of(val, line)?;
         // Indices would be those of one lane's way to here.
         let fixed = part.whole.path.iter().all(|step| matches!(step, Step::Field(_)));
-        let same = *whole.borrow_mut().get_or_insert_with(|| part.whole.clone()) == part.whole;
-        if !fixed || !same {
+        if !fixed {
             return Err(self.chosen_place(line));
         }
-        for (local, value) in ends.into_iter().zip([part.start, part.len]) {
+        self.put_number(meant, which, &part.whole, line)?;
+        for (local, value) in [(start, part.start), (len, part.len)] {
             self.store(&Place::local(local), value, line)?;
         }
         Ok(())
     }
 
-    /// The part that a kept reference means now.
-    pub(super) fn kept_part(&mut self, whole: &Chosen, ends: [LocalId; 2], line: u32) -> Result<Val> {
-        let Some(whole) = whole.borrow().clone() else {
+    /// Says which of the places that a slot's references may mean this is.
+    fn put_number(&mut self, meant: &Chosen, which: LocalId, place: &Place, line: u32) -> Result<()> {
+        let number = {
+            let mut meant = meant.borrow_mut();
+            let known = meant
+                .places
+                .iter()
+                .position(|known| same_but_indices(known, place));
+            known.or_else(|| {
+                let new = (!meant.read).then_some(meant.places.len());
+                meant.places.extend(new.map(|_| place.clone()));
+                new
+            })
+        };
+        let Some(number) = number else {
             return Err(self.chosen_place(line));
         };
-        let [start, len] = self.loaded(ends, line)?;
-        Ok(Val::Ref(Src::Part(Part { whole, start, len })))
+        let number = self.constant(Scalar::U32, number as u64);
+        self.store(&Place::local(which), number, line)
     }
 
-    /// Makes a kept `&mut T` mean another place that differs by indices alone.
+    /// A kept reference: what `make` makes of each of the places that it may mean.
+    fn kept_reference(
+        &mut self,
+        meant: &Chosen,
+        which: LocalId,
+        line: u32,
+        make: impl Fn(Place) -> Src,
+    ) -> Result<Val> {
+        let places = {
+            let mut meant = meant.borrow_mut();
+            meant.read = true;
+            meant.places.clone()
+        };
+        match &places[..] {
+            [] => Err(self.chosen_place(line)),
+            [only] => Ok(Val::Ref(make(only.clone()))),
+            _ => {
+                let which = self.read(&Place::local(which), line)?;
+                Ok(Val::Ref(Src::OneOf(
+                    which,
+                    places.into_iter().map(make).collect(),
+                )))
+            }
+        }
+    }
+
+    /// The part that a kept reference means now.
+    pub(super) fn kept_part(
+        &mut self,
+        meant: &Chosen,
+        [start, len, which]: [LocalId; 3],
+        line: u32,
+    ) -> Result<Val> {
+        let [start, len] = self.loaded([start, len], line)?;
+        self.kept_reference(meant, which, line, |whole| Src::Part(Part { whole, start, len }))
+    }
+
+    /// Makes a kept `&mut T` mean another place.
     pub(super) fn move_place(
         &mut self,
-        common: &Chosen,
-        indices: [LocalId; 2],
+        meant: &Chosen,
+        [first, second, which]: [LocalId; 3],
         val: &Val,
         line: u32,
     ) -> Result<()> {
@@ -235,47 +281,43 @@ impl Emitter<'_> {
         let Val::Ref(Src::Place(place)) = val else {
             return Err(self.chosen_place(line));
         };
-        let same = same_but_indices(common.borrow_mut().get_or_insert_with(|| place.clone()), place);
+        self.put_number(meant, which, place, line)?;
         let usize_scalar = self.usize_scalar().into();
-        let mut stored = 0;
+        let mut locals = [first, second].into_iter();
         for step in &place.path {
             if let Step::Index(index) = step {
                 let fits = *self.typed(line, self.k.type_of(*index))? == usize_scalar;
-                match indices.get(stored).filter(|_| fits) {
-                    Some(local) => self.store(&Place::local(*local), *index, line)?,
+                match locals.next().filter(|_| fits) {
+                    Some(local) => self.store(&Place::local(local), *index, line)?,
                     None => return Err(self.chosen_place(line)),
                 }
-                stored += 1;
             }
         }
-        if same {
-            Ok(())
-        } else {
-            Err(self.chosen_place(line))
-        }
+        Ok(())
     }
 
     /// The place that a kept `&mut T` means now.
-    pub(super) fn kept_place(&mut self, common: &Chosen, indices: [LocalId; 2], line: u32) -> Result<Val> {
-        let Some(mut place) = common.borrow().clone() else {
-            return Err(self.chosen_place(line));
-        };
-        let mut loaded = self.loaded(indices, line)?.into_iter();
-        for step in &mut place.path {
-            if let Step::Index(index) = step
-                && let Some(value) = loaded.next()
-            {
-                *index = value;
+    pub(super) fn kept_place(
+        &mut self,
+        meant: &Chosen,
+        [first, second, which]: [LocalId; 3],
+        line: u32,
+    ) -> Result<Val> {
+        let loaded = self.loaded([first, second], line)?;
+        self.kept_reference(meant, which, line, |mut place| {
+            let indices = place.path.iter_mut().filter_map(|step| match step {
+                Step::Index(index) => Some(index),
+                _ => None,
+            });
+            for (index, now) in indices.zip(loaded) {
+                *index = now;
             }
-        }
-        Ok(Val::Ref(Src::Place(place)))
+            Src::Place(place)
+        })
     }
 
     fn loaded(&mut self, locals: [LocalId; 2], line: u32) -> Result<[Value; 2]> {
-        let [a, b] = locals.map(|local| {
-            let val = self.load(&Src::Place(Place::local(local)), line)?;
-            self.value_of(&val, line)
-        });
+        let [a, b] = locals.map(|local| self.read(&Place::local(local), line));
         Ok([a?, b?])
     }
 
@@ -314,6 +356,11 @@ impl Emitter<'_> {
     }
 }
 
+/// What a range's start is an index into.
+fn up_to_end(name: &str) -> Arc<str> {
+    format!("{name}[..end]").into()
+}
+
 /// Whether it is what an end gives that nobody comes to, or a reference that nobody looks at.
 fn is_never(val: &Val) -> bool {
     match val {
@@ -337,6 +384,7 @@ pub(super) fn holds_reference(ty: &Ty) -> bool {
     match ty {
         Ty::Ref(..) => true,
         Ty::Tuple(parts) => parts.iter().any(holds_reference),
+        Ty::Array(element, _) => holds_reference(element),
         _ => false,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::part::holds_reference;
 use super::value::{Binding, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::describe::ConstValue;
@@ -63,13 +64,8 @@ impl Emitter<'_> {
                 let array = self.src(base)?;
                 let index = self.value(index)?;
                 self.at(e.line);
-                match array {
-                    Src::Part(part) => self.part_element(&part, index, e.line),
-                    array => {
-                        let ty = self.ty(&base.ty);
-                        self.element(array, index, &ty, e.line)
-                    }
-                }
+                let ty = self.ty(&base.ty);
+                self.element_there(array, index, &ty, e.line)
             }
             ExprKind::Part(base, start, end, how) => {
                 self.part_expr(base, start, end.as_deref(), *how, e.line)
@@ -93,7 +89,21 @@ impl Emitter<'_> {
                 }
             }
             Src::Part(_) => return Err(self.error(line, format!("a slice has no field {index}"), "")),
+            Src::OneOf(which, all) => {
+                self.one_of(which, &all, |this, src| this.field(src.clone(), index, line))?
+            }
         })
+    }
+
+    /// Element `index`, which is there, of a slice or an array of type `ty`.
+    pub(super) fn element_there(&mut self, array: Src, index: Value, ty: &Ty, line: u32) -> Result<Src> {
+        match array {
+            Src::Part(part) => self.part_element(&part, index, line),
+            Src::OneOf(which, all) => self.one_of(which, &all, |this, src| {
+                this.element_there(src.clone(), index, ty, line)
+            }),
+            array => self.element(array, index, ty, line),
+        }
     }
 
     /// Element `index` of an array or slice of type `ty`.
@@ -118,6 +128,12 @@ impl Emitter<'_> {
                 };
                 match fixed {
                     Some(i) if u64::from(i) < len => Ok(Src::Val(Box::new(self.component(&val, i, line)?))),
+                    _ if let (Val::Tuple(parts), Ty::Array(element, _)) = (&*val, ty)
+                        && holds_reference(element) =>
+                    {
+                        self.check_count(index, parts.len(), line)?;
+                        Ok(Src::Val(Box::new(self.picked(index, parts, line)?)))
+                    }
                     _ => {
                         let place = self.spill(&val, line)?;
                         Ok(Src::Place(place.step(Step::Index(index))))
@@ -129,6 +145,16 @@ impl Emitter<'_> {
                 let subject = self.k.name_of(part.whole.base).into();
                 self.check_below(index, part.len, subject, line)?;
                 self.part_element(&part, index, line)
+            }
+            Src::OneOf(which, all) => {
+                if all.iter().any(|src| matches!(src, Src::Part(_))) {
+                    let array = Src::OneOf(which, all.clone());
+                    let (len, subject) = (self.length(&array, ty, line)?, self.name_of(&array));
+                    self.check_below(index, len, subject, line)?;
+                }
+                self.one_of(which, &all, |this, src| {
+                    this.element_there(src.clone(), index, ty, line)
+                })
             }
         }
     }
@@ -264,20 +290,30 @@ impl Emitter<'_> {
                 value => Ok(Val::Value(self.constant_value(value, line)?)),
             },
             Src::Part(_) => Err(self.part_as_value(line)),
+            Src::OneOf(which, all) => self.over(*which, all, line, &mut |this, src| this.load(src, line)),
         }
     }
 
-    /// The memory that a place expression leads to, to store there.
-    pub(super) fn place(&mut self, e: &Expr) -> Result<Place> {
-        match self.src(e)? {
-            Src::Place(place) => Ok(place),
-            Src::Val(val) => self.spill(&val, e.line),
+    /// Stores at a place.
+    pub(super) fn store_at(&mut self, src: &Src, value: Value, line: u32) -> Result<()> {
+        match src {
+            Src::Place(place) => self.store(place, value, line),
+            Src::Val(val) => self
+                .spill(val, line)
+                .and_then(|place| self.store(&place, value, line)),
             Src::Constant(name, _) => Err(self.error(
-                e.line,
+                line,
                 format!("the constant `{name}` is changed"),
                 "copy it to a variable",
             )),
-            Src::Part(_) => Err(self.part_as_value(e.line)),
+            Src::Part(_) => Err(self.part_as_value(line)),
+            Src::OneOf(which, all) => {
+                let stored = self.over(*which, all, line, &mut |this, src| {
+                    this.store_at(src, value, line)?;
+                    Ok(Val::unit())
+                });
+                stored.map(|_| ())
+            }
         }
     }
 
@@ -369,6 +405,12 @@ impl Emitter<'_> {
                 }
             },
             Src::Part(part) => Ok(part.len),
+            Src::OneOf(which, all) => {
+                let lens = all.iter().map(|src| self.length(src, ty, line).map(Val::Value));
+                let lens = lens.collect::<Result<Vec<_>>>()?;
+                let len = self.picked(*which, &lens, line)?;
+                self.value_of(&len, line)
+            }
             Src::Val(val) => {
                 let value = self.value_of(val, line)?;
                 match self.typed(line, self.k.type_of(value))? {
@@ -386,7 +428,7 @@ impl Emitter<'_> {
 /// Whether a value of the type can be indexed somewhere.
 fn holds_array(ty: &Ty) -> bool {
     match ty {
-        Ty::Array(..) => true,
+        Ty::Array(element, _) => !holds_reference(element),
         Ty::Tuple(elements) => elements.iter().any(holds_array),
         Ty::Struct(desc) => desc.fields.iter().any(|f| holds_array(&Ty::from_desc(&f.ty))),
         _ => false,

@@ -2,7 +2,7 @@
 //! looked at only where it is there.
 
 use super::expr::binds;
-use super::value::{Part, Src, Val};
+use super::value::{Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Expr, Pat, always_matches, borrows_mut};
 use crate::front::rust::infer::ty::{Len, Ty};
@@ -63,11 +63,7 @@ impl Emitter<'_> {
             let len = self.count_met(&src, of, line)?;
             index = self.binary(BinaryOp::Sub, len, index, line)?;
         }
-        let found = match &src {
-            Src::Part(part) => self.part_element(part, index, line)?,
-            _ => self.element(src, index, &array_of(of), line)?,
-        };
-        Ok(Val::Ref(found))
+        self.element_there(src, index, &array_of(of), line).map(Val::Ref)
     }
 
     fn count_met(&mut self, src: &Src, of: Option<u64>, line: u32) -> Result<Value> {
@@ -190,17 +186,8 @@ impl Emitter<'_> {
             self.constant(usize_scalar, front),
             self.constant(usize_scalar, front + back),
         );
-        let (whole, start) = match src {
-            Src::Part(part) => {
-                let start = self.binary(BinaryOp::Add, part.start, skipped, line)?;
-                (part.whole.clone(), start)
-            }
-            Src::Place(place) => (place.clone(), skipped),
-            Src::Val(inner) => (self.spill(inner, line)?, skipped),
-            Src::Constant(name, value) => (self.constant_place(name, value, line)?, skipped),
-        };
         let len = self.binary(BinaryOp::Sub, len, outside, line)?;
-        Ok(Val::Ref(Src::Part(Part { whole, start, len })))
+        self.cut(src, skipped, len, line).map(Val::Ref)
     }
 }
 

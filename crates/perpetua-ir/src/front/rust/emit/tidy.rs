@@ -6,6 +6,9 @@ use std::collections::HashMap;
 use crate::ir::{Base, Block, Body, Inst, Kernel, Op, Step, Type, Value};
 use crate::ops::BinaryOp;
 
+/// The name of the variables that say which of several places a reference means. Where it means only one, nobody reads them.
+pub(super) const WHICH: &str = "which";
+
 /// Tidies the kernel's body and its functions'.
 pub(super) fn tidy(kernel: &mut Kernel) {
     tidy_body(&mut kernel.body, 0);
@@ -16,6 +19,9 @@ pub(super) fn tidy(kernel: &mut Kernel) {
 }
 
 fn tidy_body(body: &mut Body, params: usize) {
+    if body.locals.iter().any(|local| local.name == WHICH) {
+        drop_unread(body);
+    }
     let mut uses = vec![0usize; body.values.len()];
     body.block.walk(&mut |stmt| {
         stmt.inst.operands(&mut |v| {
@@ -32,6 +38,49 @@ fn tidy_body(body: &mut Body, params: usize) {
     }
     renumber(&mut body.block, &body.values, &mut values, &mut numbers);
     body.values = values;
+}
+
+/// Removes the variables called [`WHICH`] that nobody reads, and the stores to them.
+fn drop_unread(body: &mut Body) {
+    let mut read = vec![false; body.locals.len()];
+    body.block.walk(&mut |stmt| {
+        if let Inst::Let(_, op) = &stmt.inst
+            && let Some(Base::Local(id)) = op.place().map(|place| place.base)
+            && let Some(read) = read.get_mut(id.0 as usize)
+        {
+            *read = true;
+        }
+    });
+    let names = body.locals.iter().map(|local| local.name != WHICH);
+    let kept: Vec<bool> = names.zip(read).map(|(other, read)| other || read).collect();
+    let mut next = 0..;
+    let numbers: Vec<Option<u32>> = kept
+        .iter()
+        .map(|kept| kept.then(|| next.next()).flatten())
+        .collect();
+    number_locals(&mut body.block, &numbers);
+    let mut kept = kept.into_iter();
+    body.locals.retain(|_| kept.next() == Some(true));
+}
+
+/// Numbers the variables anew, and drops the stores to those that have no number.
+fn number_locals(block: &mut Block, numbers: &[Option<u32>]) {
+    block.0.retain_mut(|stmt| {
+        for inner in stmt.inst.blocks_mut() {
+            number_locals(inner, numbers);
+        }
+        let place = match &mut stmt.inst {
+            Inst::Let(_, op) => op.place_mut(),
+            Inst::Do(effect) => effect.place_mut(),
+            _ => None,
+        };
+        let Some(Base::Local(id)) = place.map(|place| &mut place.base) else {
+            return true;
+        };
+        let number = numbers.get(id.0 as usize).copied().flatten();
+        id.0 = number.unwrap_or(id.0);
+        number.is_some()
+    });
 }
 
 /// Removes unread values, last to first, so that what only they read goes with them.

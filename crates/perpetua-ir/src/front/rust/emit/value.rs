@@ -40,6 +40,8 @@ pub(super) enum Src {
     Constant(Rc<str>, Rc<ConstValue>),
     /// A part of a slice or an array.
     Part(Part),
+    /// One of several: that of the number which the value is, else the last.
+    OneOf(Value, Rc<[Src]>),
 }
 
 /// A part of a slice or an array in memory.
@@ -78,10 +80,18 @@ pub(super) enum Slot {
     /// An option whose value has references in it: whether it is there, and the value, which is looked at only then.
     There(Box<Slot>, Box<Slot>),
     /// What a reference to a part of a slice means: of which slice, where it starts, and how much it is.
-    Part(Chosen, [LocalId; 2]),
+    Part(Chosen, [LocalId; 3]),
     /// What a `&mut T` means: the place, and its indices in order.
-    Place(Chosen, [LocalId; 2]),
+    Place(Chosen, [LocalId; 3]),
 }
 
-/// The place that all references in a slot have in common but for indices: that of the first one that is put there.
-pub(super) type Chosen = Rc<RefCell<Option<Place>>>;
+/// What the references in a slot may mean. Behind the two numbers of a slot's reference stands which of these it is.
+pub(super) type Chosen = Rc<RefCell<Meant>>;
+
+/// Places that differ by more than indices, in the order in which they were put there.
+#[derive(Debug, Default)]
+pub(super) struct Meant {
+    pub(super) places: Vec<Place>,
+    /// Whether something was emitted that knows no others.
+    pub(super) read: bool,
+}

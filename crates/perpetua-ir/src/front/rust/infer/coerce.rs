@@ -153,6 +153,15 @@ impl Checker<'_> {
     }
 
     /// Checks an expression that must have this type.
+    /// Where a reference to a slice is expected, what all branches become: one may be an array.
+    pub(super) fn slice_wanted(&self, hint: Option<&Ty>) -> Option<Ty> {
+        let hint = self.types.shallow(hint?);
+        match &hint {
+            Ty::Ref(_, target) if matches!(self.types.shallow(target), Ty::Slice(_)) => Some(hint),
+            _ => None,
+        }
+    }
+
     pub(super) fn expr_as(&mut self, expr: &syntax::Expr, expected: &Ty) -> Result<Expr> {
         let checked = self.expr(expr, Some(expected))?;
         self.coerce(checked, expected)

@@ -381,7 +381,7 @@ impl Checker<'_> {
         let (ty, then, otherwise) = match otherwise {
             None => (Ty::unit(), self.coerce(then, &Ty::unit())?, None),
             Some(otherwise) => {
-                let mut joined = None;
+                let mut joined = self.slice_wanted(hint);
                 let then = self.join(&mut joined, then)?;
                 let otherwise = self.expr(otherwise, joined.as_ref().or(hint))?;
                 let otherwise = self.join(&mut joined, otherwise)?;
@@ -410,7 +410,7 @@ impl Checker<'_> {
         }
         let scrutinee = self.deref_all(scrutinee);
         let ty = scrutinee.ty.clone();
-        let mut joined = None;
+        let mut joined = self.slice_wanted(hint);
         let mut checked = Vec::with_capacity(arms.len());
         // Alternatives that bind names are arms of their own.
         let arms = arms.iter().flat_map(|arm| {

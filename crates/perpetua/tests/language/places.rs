@@ -1,0 +1,133 @@
+//! References of which run time says what they mean: to one of several slices, arrays and variables.
+
+use perpetua::prelude::*;
+
+use crate::harness::check;
+
+fn numbers(count: u32) -> Vec<u32> {
+    (0..count).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect()
+}
+
+#[device]
+fn total(part: &[u32]) -> u32 {
+    part.iter().sum::<u32>() + part.first().map_or(7, |v| *v)
+}
+
+#[device]
+fn longer<'a>(a: &'a [u32], b: &'a [u32]) -> &'a [u32] {
+    if a.len() > b.len() { a } else { b }
+}
+
+#[kernel]
+fn slices(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let table = [3, 1, 4, 1, 5, 9, 2, 6];
+    let n = x[i] as usize;
+    let chosen = if n % 3 == 0 { &table[..] } else { &x[..n % 40] };
+    let (first, second) = match n % 4 {
+        0 => (x, &table[1..5]),
+        1 => (&table[..n % 8], x),
+        _ => (&x[i..], &x[..i]),
+    };
+    let mut sum = total(chosen) ^ chosen.len() as u32;
+    if let Some(v) = first.get(n % 16) {
+        sum = sum.rotate_left(5) ^ v;
+    }
+    if !second.is_empty() {
+        sum += second[n % second.len()];
+    }
+    if let [a, .., b] = longer(chosen, &second[..second.len().min(9)]) {
+        sum ^= a + b * 3;
+    }
+    for (k, v) in first.iter().rev().enumerate().take(5) {
+        sum += v * k as u32;
+    }
+    y[i] = sum;
+}
+
+#[test]
+fn slices_are_chosen() {
+    check(slices::kernel(), slices, &numbers(64), &[0u32; 64]);
+}
+
+#[kernel]
+fn changed(x: &[u32], y: &mut [[u32; 12]]) {
+    let i = global_id_x();
+    let (mut a, mut b) = ([1u32; 4], [10u32; 8]);
+    let (mut first, mut second) = (0, 100);
+    for k in 0..6 {
+        let v = x[(i + k) % x.len()];
+        let part: &mut [u32] = if v % 2 == 0 { &mut a } else { &mut b[..5] };
+        part[v as usize % 4] += v;
+        part.swap(0, 3);
+        if v % 5 == 0 {
+            part[1..3].fill(v);
+        }
+        let one = if v % 3 == 0 { &mut first } else { &mut second };
+        *one += v + part.len() as u32;
+        *one ^= 1;
+    }
+    y[i][..4].copy_from_slice(&a);
+    y[i][4..].copy_from_slice(&b);
+    y[i][11] ^= first ^ second << 8;
+}
+
+#[test]
+fn what_is_chosen_changes() {
+    check(changed::kernel(), changed, &numbers(64), &[[0u32; 12]; 64]);
+}
+
+#[kernel]
+fn arrays(x: &[u32], y: &mut [[u32; 4]]) {
+    let i = global_id_x();
+    let (mut a, mut b) = ([0u32; 8], [0u32; 8]);
+    a.copy_from_slice(&x[i..i + 8]);
+    // Two buffers that take turns.
+    let buffers = [&mut a, &mut b];
+    for step in 0..3 {
+        for k in 0..8 {
+            buffers[(step + 1) % 2][k] =
+                buffers[step % 2][k].wrapping_mul(3) + buffers[step % 2][(k + 1) % 8];
+        }
+    }
+    y[i][0] = b.iter().fold(a[0], |all, v| all.rotate_left(3) ^ v);
+    let mut sums = [0; 3];
+    for (sum, part) in sums.iter_mut().zip([&x[..i], &x[i..], &a[..]]) {
+        *sum = part.iter().copied().max().unwrap_or(9) + part.len() as u32;
+    }
+    for counted in [&mut a, &mut b] {
+        counted[i % 8] += 1;
+    }
+    let found: [Option<&u32>; 3] = std::array::from_fn(|k| x.get(i + 20 * k).filter(|v| **v % 2 == 0));
+    y[i][1] = sums[0] ^ sums[1] << 8 ^ sums[2] << 16;
+    y[i][2] = found.into_iter().flatten().sum::<u32>() + found.iter().flatten().count() as u32;
+    y[i][3] = a[i % 8] ^ b[i % 8] << 7;
+}
+
+#[test]
+fn arrays_hold_references() {
+    check(arrays::kernel(), arrays, &numbers(72), &[[0u32; 4]; 64]);
+}
+
+#[kernel]
+fn counted(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let (low, high) = y.split_at_mut(32);
+    let own = if i < 32 { &mut low[i] } else { &mut high[i - 32] };
+    atomic_add(own, x[i]);
+    let more = if x[i] % 3 == 0 { high } else { low };
+    atomic_add(&mut more[x[i] as usize % 32], 5000);
+}
+
+#[test]
+fn atomics_reach_what_is_chosen() {
+    use crate::harness::on_devices;
+    let x = numbers(64);
+    let mut expected = x.clone();
+    for v in &x {
+        expected[if v % 3 == 0 { 32 } else { 0 } + *v as usize % 32] += 5000;
+    }
+    on_devices(counted::kernel(), &x, &[0u32; 64], |found, on| {
+        assert_eq!(found.unwrap(), expected, "{on}");
+    });
+}
