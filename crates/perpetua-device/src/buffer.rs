@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::future::BoxFuture;
 use crate::layout;
 use crate::ptr::DevicePtr;
-use crate::signature::{ArgType, BufferArg, KernelArg};
+use crate::signature::{BufferArg, KernelArg};
+use crate::value::ArgType;
 
 /// Elements of `T` in device memory, or a part of such. Cheap to clone: clones and parts are handles to the same memory,
 /// which is given back when the last one is dropped, safely also while work in flight uses it.

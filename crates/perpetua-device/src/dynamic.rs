@@ -10,7 +10,8 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::future::BoxFuture;
-use crate::signature::{ArgType, BufferArg, KernelArg, ValueArg};
+use crate::signature::{BufferArg, KernelArg};
+use crate::value::{ArgType, ValueArg};
 
 /// Elements of an IR type in device memory. What it holds stays values of the type.
 ///

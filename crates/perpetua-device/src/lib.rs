@@ -48,6 +48,7 @@ pub mod signature;
 pub mod source;
 
 pub mod stream;
+pub mod value;
 
 mod factors;
 mod launch;
@@ -115,8 +116,9 @@ pub use ptr::{DeviceMemory, DevicePtr, HostBytes, MemoryKind, Owner, PoolStats};
 pub use select::{
     BackendEntry, OpenBackend, backends, open_backend, register_backend, select_backend, select_backend_async,
 };
-pub use signature::{ArgType, BufferArg, KernelArg, Signature, ValueArg};
+pub use signature::{BufferArg, KernelArg, Signature};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
 pub use stream::{Event, Graph, Stream};
+pub use value::{ArgType, ValueArg};
 #[cfg(feature = "wgpu")]
 pub use wgpu::WgpuBackend;

@@ -3,102 +3,20 @@
 
 use std::any::TypeId;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use perpetua_ir::front::rust::{GpuType, TypeDesc};
-use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Stages, Type};
+use perpetua_ir::front::rust::GpuType;
+use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Stages};
 use perpetua_ir::verify::Verified;
 
 use crate::buffer::elements_in;
 use crate::error::{Error, Result};
 use crate::error_text::describe;
 use crate::factors;
-use crate::layout::{self, same_layout};
+use crate::layout;
 use crate::overlap::Overlap;
 use crate::ptr::{DevicePtr, MemoryKind};
-
-/// The type of an argument.
-#[derive(Clone)]
-pub struct ArgType(Known);
-
-#[derive(Clone)]
-enum Known {
-    /// A Rust type: compared by its identity when that was seen before, else by its layout.
-    Rust { id: TypeId, desc: fn() -> TypeDesc },
-    /// A type that is known at run time only.
-    Described(Arc<Type>),
-}
-
-impl ArgType {
-    /// The type `T`.
-    pub fn of<T: GpuType>() -> ArgType {
-        ArgType(Known::Rust {
-            id: TypeId::of::<T>(),
-            desc: T::describe,
-        })
-    }
-
-    /// Whether it is the type `T`.
-    pub fn is<T: GpuType>(&self) -> bool {
-        match &self.0 {
-            Known::Rust { id, .. } => *id == TypeId::of::<T>(),
-            Known::Described(ty) => same_layout(&T::describe(), ty),
-        }
-    }
-
-    /// A type as kernels know it.
-    pub(crate) fn described(ty: Arc<Type>) -> ArgType {
-        ArgType(Known::Described(ty))
-    }
-
-    // Whether its values have the bytes that a parameter of type `expected` takes. The Rust type that matched first is
-    // remembered in `seen`; another one with the same layout is compared each time.
-    fn fits(&self, expected: &Type, seen: &OnceLock<TypeId>) -> bool {
-        match &self.0 {
-            Known::Rust { id, .. } if seen.get() == Some(id) => true,
-            Known::Rust { id, desc } => {
-                let fits = same_layout(&desc(), expected);
-                if fits {
-                    let _ = seen.set(*id);
-                }
-                fits
-            }
-            Known::Described(ty) => {
-                **ty == *expected || ty.size() == expected.size() && ty.leaves() == expected.leaves()
-            }
-        }
-    }
-
-    // Its only scalar, if there is one, and whether that is a `usize` or `isize`.
-    fn scalar(&self) -> Option<(Scalar, bool)> {
-        match &self.0 {
-            Known::Rust { desc, .. } => match layout::leaves(&desc())[..] {
-                [leaf] => Some((leaf.scalar, leaf.pointer_sized)),
-                _ => None,
-            },
-            Known::Described(ty) => match ty.leaves()[..] {
-                [(scalar, _)] => Some((scalar, false)),
-                _ => None,
-            },
-        }
-    }
-}
-
-/// Its name: Rust's, or the IR's.
-impl fmt::Display for ArgType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Known::Rust { desc, .. } => write!(f, "{}", desc()),
-            Known::Described(ty) => write!(f, "{ty}"),
-        }
-    }
-}
-
-impl fmt::Debug for ArgType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
+use crate::value::{ArgType, ValueArg};
 
 /// One argument of a launch. [`args!`](crate::args) makes them.
 #[derive(Clone, Debug)]
@@ -149,81 +67,6 @@ impl<'a> BufferArg<'a> {
     }
 }
 
-const INLINE: usize = 64;
-
-/// A value as an argument: up to 64 bytes in place, larger ones on the heap.
-#[derive(Clone)]
-pub struct ValueArg {
-    bytes: ValueBytes,
-    ty: ArgType,
-}
-
-#[derive(Clone)]
-enum ValueBytes {
-    Inline(Aligned, u8),
-    Heap(Box<[u8]>),
-}
-
-// Aligned so that a backend may pass the address on to a driver that reads whole words.
-#[derive(Clone, Copy)]
-#[repr(align(16))]
-struct Aligned([u8; INLINE]);
-
-impl ValueArg {
-    pub(crate) fn new(bytes: &[u8], ty: ArgType) -> ValueArg {
-        let bytes = if bytes.len() <= INLINE {
-            let mut inline = [0; INLINE];
-            inline[..bytes.len()].copy_from_slice(bytes);
-            ValueBytes::Inline(Aligned(inline), bytes.len() as u8)
-        } else {
-            ValueBytes::Heap(bytes.into())
-        };
-        ValueArg { bytes, ty }
-    }
-
-    /// The value's bytes as in memory. A `usize` passed to a kernel whose `usize` has 32 bits is longer than
-    /// its parameter: [`ValueArg::bytes_for`] gives what the parameter takes.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.bytes {
-            ValueBytes::Inline(bytes, len) => &bytes.0[..usize::from(*len)],
-            ValueBytes::Heap(bytes) => bytes,
-        }
-    }
-
-    /// The bytes that a parameter of type `ty` takes, once [`Signature::check`] has passed.
-    pub fn bytes_for(&self, ty: &Type) -> &[u8] {
-        let bytes = self.bytes();
-        &bytes[..bytes.len().min(ty.size() as usize)]
-    }
-
-    // Whether this is a `usize` or `isize` whose value fits the 32-bit parameter `ty`.
-    fn narrows_to(&self, ty: &Type) -> bool {
-        let Some((scalar, true)) = self.ty.scalar() else {
-            return false;
-        };
-        let Ok(bytes) = <[u8; 8]>::try_from(self.bytes()) else {
-            return false;
-        };
-        let value = i64::from_le_bytes(bytes);
-        match (scalar, ty) {
-            (Scalar::U64, &Type::U32) => u32::try_from(value).is_ok(),
-            (Scalar::I64, &Type::I32) => i32::try_from(value).is_ok(),
-            _ => false,
-        }
-    }
-
-    /// Its type.
-    pub fn ty(&self) -> &ArgType {
-        &self.ty
-    }
-}
-
-impl fmt::Debug for ValueArg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:02x?}", self.ty, self.bytes())
-    }
-}
-
 impl<T: GpuType> From<T> for KernelArg<'_> {
     fn from(value: T) -> Self {
         let ty = ArgType::of::<T>();
@@ -235,7 +78,7 @@ impl KernelArg<'_> {
     fn describe(&self) -> String {
         match self {
             KernelArg::Buffer(b) => format!("a buffer of {}", b.element),
-            KernelArg::Value(v) => format!("a value of type {}", v.ty),
+            KernelArg::Value(v) => format!("a value of type {}", v.ty()),
         }
     }
 }
@@ -249,8 +92,8 @@ impl fmt::Display for KernelArg<'_> {
         };
         let bytes = value.bytes();
         let mut wide = [0; 8];
-        let leaf = match value.ty.scalar() {
-            Some((scalar, _)) if bytes.len() == scalar.size() as usize => scalar,
+        let leaf = match value.ty().scalar() {
+            Some(scalar) if bytes.len() == scalar.size() as usize => scalar,
             _ => return write!(f, "{value:?}"),
         };
         wide[..bytes.len()].copy_from_slice(bytes);
@@ -387,10 +230,10 @@ impl Signature {
         for (i, ((param, seen), arg)) in self.params.iter().zip(args).enumerate() {
             let (expected, given) = match (&param.kind, arg) {
                 (ParamKind::Buffer { element, .. }, KernelArg::Buffer(b)) => (element, &b.element),
-                (ParamKind::Value(ty), KernelArg::Value(v)) => (ty, &v.ty),
+                (ParamKind::Value(ty), KernelArg::Value(v)) => (ty, v.ty()),
                 _ => return Err(self.mismatch(i, param, arg)),
             };
-            let narrows = || matches!(arg, KernelArg::Value(v) if v.narrows_to(expected));
+            let narrows = || matches!(arg, KernelArg::Value(v) if v.narrowed(expected).is_some());
             if !given.fits(expected, seen) && !narrows() {
                 return Err(self.mismatch(i, param, arg));
             }
@@ -471,6 +314,9 @@ impl Signature {
             (ParamKind::Value(_), KernelArg::Buffer(_)) => "pass the value itself",
             (ParamKind::Value(_), KernelArg::Value(_)) => {
                 "give the number its type, as in `1.0f32` or `n as u32`"
+            }
+            (ParamKind::Buffer { element, .. }, KernelArg::Buffer(b)) if b.element.narrows_to(element) => {
+                "`usize` and `isize` have 32 bits on this device: use `u32` or `u64`, `i32` or `i64` in buffers"
             }
             (ParamKind::Buffer { .. }, KernelArg::Buffer(_)) => {
                 "make the buffer with the parameter's element type"

@@ -35,7 +35,8 @@ use crate::info::BackendKind;
 use crate::native::{Footprint, NativeArg, NativeKernel, PreparedLaunch, Sharing};
 use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, MemoryKind};
-use crate::signature::{KernelArg, Signature, ValueArg};
+use crate::signature::{KernelArg, Signature};
+use crate::value::ValueArg;
 
 pub(super) use slabs::Slabs;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::launch::{Arg, Launch, start};
 use crate::dim::LaunchConfig;
 use crate::native::PreparedLaunch;
-use crate::signature::ValueArg;
+use crate::value::ValueArg;
 
 /// Launches of a kernel that are kept ready: programs mostly launch a kernel with the same few sets of arguments.
 pub(super) const KEPT: usize = 4;

@@ -252,7 +252,7 @@ impl Function {
                     put(*at, &number(b.len)?);
                     put(at + 1, &number(b.ptr.offset() / size)?);
                 }
-                (ParamKind::Value(ty), KernelArg::Value(value)) => put(*at, value.bytes_for(ty)),
+                (ParamKind::Value(ty), KernelArg::Value(value)) => put(*at, &value.bytes_for(ty)),
                 _ => {}
             }
         }
