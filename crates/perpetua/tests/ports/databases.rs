@@ -146,7 +146,11 @@ fn a_star_join_sums_revenue() {
         run.launch(build::kernel::<is_any>(), config, args![&dk, &dv, &dt]);
         let (o, r, c) = (run.upload(&orders), run.zeros::<u32>(GROUPS), run.zeros::<u32>(1));
         let config = LaunchConfig::new(count.div_ceil(256) as u32, 64);
-        run.launch(query::kernel::<4>(), config, args![[2u8, 8u8], &o, &pt, &dt, &r, &c]);
+        run.launch(
+            query::kernel::<4>(),
+            config,
+            args![[2u8, 8u8], &o, &pt, &dt, &r, &c],
+        );
         run.holds(&r, &sums);
         run.holds(&c, &[matches]);
     });

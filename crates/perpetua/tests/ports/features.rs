@@ -102,7 +102,11 @@ fn points_vote_for_lines() {
         let before = neighbour(0, -1).max(neighbour(-1, 0));
         let after = neighbour(0, 1).max(neighbour(1, 0));
         if *own > threshold && *own > before && *own >= after {
-            lines.push(Line { rho: d as f32 - 60.0, theta: a as f32 * step, votes: *own });
+            lines.push(Line {
+                rho: d as f32 - 60.0,
+                theta: a as f32 * step,
+                votes: *own,
+            });
         }
     }
     assert!(lines.len() > 2);
@@ -115,7 +119,11 @@ fn points_vote_for_lines() {
         let found = run.zeros::<Line>(100);
         let count = run.zeros::<u32>(1);
         let config = tiles(distances, angles);
-        run.launch(peaks::kernel(), config, args![distances, threshold, step, &v, &found, &count]);
+        run.launch(
+            peaks::kernel(),
+            config,
+            args![distances, threshold, step, &v, &found, &count],
+        );
         run.holds(&count, &[lines.len() as u32]);
         let mut found = run.read(&found);
         found.truncate(lines.len());
@@ -129,8 +137,22 @@ fn points_vote_for_lines() {
 // 74: FAST corners
 
 const CIRCLE: [(i32, i32); 16] = [
-    (0, -3), (1, -3), (2, -2), (3, -1), (3, 0), (3, 1), (2, 2), (1, 3),
-    (0, 3), (-1, 3), (-2, 2), (-3, 1), (-3, 0), (-3, -1), (-2, -2), (-1, -3),
+    (0, -3),
+    (1, -3),
+    (2, -2),
+    (3, -1),
+    (3, 0),
+    (3, 1),
+    (2, 2),
+    (1, 3),
+    (0, 3),
+    (-1, 3),
+    (-2, 2),
+    (-3, 1),
+    (-3, 0),
+    (-3, -1),
+    (-2, -2),
+    (-1, -3),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, GpuType)]
@@ -228,7 +250,11 @@ fn corners_are_fast() {
         let own = i32::from(image[y * width + x]);
         let arc = |start: usize, sign: i32| (start..start + 9).map(|k| sign * (at(k) - own)).min().unwrap();
         let best = (0..16).map(|s| arc(s, 1).max(arc(s, -1))).max().unwrap() - 1;
-        if best >= i32::from(threshold) { best as u8 } else { 0 }
+        if best >= i32::from(threshold) {
+            best as u8
+        } else {
+            0
+        }
     };
     let mut all = vec![0u8; width * height];
     for y in 3..height - 3 {
@@ -242,7 +268,11 @@ fn corners_are_fast() {
             let own = all[y * width + x];
             let rivals = (0..9).filter(|k| *k != 4 && all[(y + k / 3 - 1) * width + x + k % 3 - 1] >= own);
             if own > 0 && rivals.count() == 0 {
-                expected.push(Corner { x: x as i16, y: y as i16, score: u16::from(own) });
+                expected.push(Corner {
+                    x: x as i16,
+                    y: y as i16,
+                    score: u16::from(own),
+                });
             }
         }
     }
@@ -250,10 +280,18 @@ fn corners_are_fast() {
     assert!(expected.len() > 10);
     everywhere(|run| {
         let (image, out) = (run.upload(&image), run.zeros::<u8>(image.len()));
-        run.launch(scores::kernel(), tiles(width, height), args![width, threshold, &image, &out]);
+        run.launch(
+            scores::kernel(),
+            tiles(width, height),
+            args![width, threshold, &image, &out],
+        );
         run.holds(&out, &all);
         let (corners, count) = (run.zeros::<Corner>(500), run.zeros::<u32>(1));
-        run.launch(strongest::kernel(), tiles(width, height), args![width, &out, &corners, &count]);
+        run.launch(
+            strongest::kernel(),
+            tiles(width, height),
+            args![width, &out, &corners, &count],
+        );
         run.holds(&count, &[expected.len() as u32]);
         let mut found = run.read(&corners);
         found.truncate(expected.len());
@@ -365,7 +403,9 @@ fn disparities_cost_least() {
         let mut all = vec![0u32; image.len()];
         for y in 3..height - 3 {
             for x in 4..width - 4 {
-                let window: Vec<u8> = (0..63).map(|k| image[(y + k / 9 - 3) * width + x + k % 9 - 4]).collect();
+                let window: Vec<u8> = (0..63)
+                    .map(|k| image[(y + k / 9 - 3) * width + x + k % 9 - 4])
+                    .collect();
                 for k in 0..31 {
                     all[y * width + x] |= u32::from(window[k] > window[62 - k]) << (30 - k);
                 }
@@ -377,7 +417,13 @@ fn disparities_cost_least() {
     let (small, large) = (3u32, 20u32);
     let mut costs = vec![[0u16; DEPTHS]; width * height];
     for y in 0..height {
-        let matched = |x: usize, d: usize| if x < d { 32 } else { (a[y * width + x] ^ b[y * width + x - d]).count_ones() };
+        let matched = |x: usize, d: usize| {
+            if x < d {
+                32
+            } else {
+                (a[y * width + x] ^ b[y * width + x - d]).count_ones()
+            }
+        };
         for back in [false, true] {
             let mut last = [0u32; DEPTHS];
             for s in 0..width {
@@ -386,7 +432,12 @@ fn disparities_cost_least() {
                 let mut next = [0; DEPTHS];
                 for d in 0..DEPTHS {
                     let from = |e: usize| {
-                        last[e] + match e.abs_diff(d) { 0 => 0, 1 => small, _ => large }
+                        last[e]
+                            + match e.abs_diff(d) {
+                                0 => 0,
+                                1 => small,
+                                _ => large,
+                            }
                     };
                     next[d] = matched(x, d) + (0..DEPTHS).map(from).min().unwrap() - bottom;
                     costs[y * width + x][d] += next[d] as u16;
@@ -411,11 +462,19 @@ fn disparities_cost_least() {
         let sums = run.zeros::<[u16; DEPTHS]>(width * height);
         for kernel in [aggregate::kernel::<false>(), aggregate::kernel::<true>()] {
             let config = LaunchConfig::new(height as u32, 32);
-            run.launch(kernel, config, args![width, small as u8, large as u8, &l, &r, &sums]);
+            run.launch(
+                kernel,
+                config,
+                args![width, small as u8, large as u8, &l, &r, &sums],
+            );
         }
         run.holds(&sums, &costs);
         let out = run.zeros::<u8>(width * height);
-        run.launch(winner::kernel(), LaunchConfig::linear(width * height, 64), args![&sums, &out]);
+        run.launch(
+            winner::kernel(),
+            LaunchConfig::linear(width * height, 64),
+            args![&sums, &out],
+        );
         run.holds(&out, &expected);
     });
 }

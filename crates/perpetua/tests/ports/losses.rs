@@ -28,14 +28,15 @@ fn ctc(
     blank: u32,
     logs: &[f32],
     targets: &[u32],
-    target_ends: &[usize],
-    lengths: &[usize],
+    target_ends: &[u32],
+    lengths: &[u32],
     losses: &mut [f32],
 ) {
     let [classes, batch] = shape;
     let item = group_id_x();
     let start = if item == 0 { 0 } else { target_ends[item - 1] };
-    let target = &targets[start..target_ends[item]];
+    let target = &targets[start as usize..target_ends[item] as usize];
+    let steps = lengths[item] as usize;
     let places = 2 * target.len() + 1;
     let place = local_id_x();
     let alphas = shared_array::<[[f32; 64]; 2]>();
@@ -44,16 +45,26 @@ fn ctc(
         Some(own) if place >= 2 && own != blank => label(target, place - 2, blank) != own,
         _ => false,
     };
-    for time in 0..lengths[item] {
+    for time in 0..steps {
         let row = &logs[(time * batch + item) * classes..][..classes];
         let last = &alphas[(time + 1) % 2];
         let alpha = match own {
             None => f32::NEG_INFINITY,
             Some(own) if time == 0 => {
-                if place < 2 { row[own as usize] } else { f32::NEG_INFINITY }
+                if place < 2 {
+                    row[own as usize]
+                } else {
+                    f32::NEG_INFINITY
+                }
             }
             Some(own) => {
-                let before = |back: usize| if place >= back { last[place - back] } else { f32::NEG_INFINITY };
+                let before = |back: usize| {
+                    if place >= back {
+                        last[place - back]
+                    } else {
+                        f32::NEG_INFINITY
+                    }
+                };
                 let leap = if leaps { before(2) } else { f32::NEG_INFINITY };
                 log_sum_exp([before(0), before(1), leap]) + row[own as usize]
             }
@@ -62,8 +73,12 @@ fn ctc(
         sync_threads();
     }
     if place == 0 {
-        let last = &alphas[(lengths[item] + 1) % 2];
-        let without = if places > 1 { last[places - 2] } else { f32::NEG_INFINITY };
+        let last = &alphas[(steps + 1) % 2];
+        let without = if places > 1 {
+            last[places - 2]
+        } else {
+            f32::NEG_INFINITY
+        };
         losses[item] = -log_sum_exp([last[places - 1], without]);
     }
 }
@@ -72,7 +87,7 @@ fn ctc(
 fn ctc_sums_all_paths() {
     let (classes, batch, time, blank) = (4usize, 4usize, 6usize, 0u32);
     let targets: [&[u32]; 4] = [&[1, 2], &[3, 3], &[2], &[]];
-    let lengths = [6usize, 5, 3, 4];
+    let lengths = [6u32, 5, 3, 4];
     let mut logs = reals(time * batch * classes, 66);
     for row in logs.chunks_mut(classes) {
         let total = row.iter().map(|x| x.exp()).sum::<f32>().ln();
@@ -82,25 +97,26 @@ fn ctc_sums_all_paths() {
     let expected: Vec<f64> = (0..batch)
         .map(|item| {
             let mut sum = 0.0;
-            for path in 0..classes.pow(lengths[item] as u32) {
+            for path in 0..classes.pow(lengths[item]) {
                 let labels: Vec<u32> = (0..lengths[item])
-                    .map(|t| (path / classes.pow(t as u32) % classes) as u32)
+                    .map(|t| (path / classes.pow(t) % classes) as u32)
                     .collect();
                 let mut folded = labels.clone();
                 folded.dedup();
                 folded.retain(|l| *l != blank);
                 if folded == targets[item] {
-                    let log = |(t, l): (usize, &u32)| f64::from(logs[(t * batch + item) * classes + *l as usize]);
+                    let log =
+                        |(t, l): (usize, &u32)| f64::from(logs[(t * batch + item) * classes + *l as usize]);
                     sum += labels.iter().enumerate().map(log).sum::<f64>().exp();
                 }
             }
             -sum.ln()
         })
         .collect();
-    let ends: Vec<usize> = targets
+    let ends: Vec<u32> = targets
         .iter()
         .scan(0, |end, t| {
-            *end += t.len();
+            *end += t.len() as u32;
             Some(*end)
         })
         .collect();
@@ -219,7 +235,13 @@ fn edits_lead_from_one_to_the_other() {
         run.launch(
             edit_distance::kernel(),
             LaunchConfig::linear(pairs, 32),
-            args![&run.upload(&from), &run.upload(&to), &run.upload(&lengths), &distance, &edits],
+            args![
+                &run.upload(&from),
+                &run.upload(&to),
+                &run.upload(&lengths),
+                &distance,
+                &edits
+            ],
         );
         run.holds(&distance, &expected);
         let edits = run.read(&edits);
@@ -234,7 +256,11 @@ fn edits_lead_from_one_to_the_other() {
                 i += usize::from(*edit != Edit::Insert);
                 cost += u32::from(*edit != Edit::Keep);
             }
-            assert_eq!((made.as_slice(), i), (&to[k][..to_lengths[k]], from_lengths[k]), "pair {k}");
+            assert_eq!(
+                (made.as_slice(), i),
+                (&to[k][..to_lengths[k]], from_lengths[k]),
+                "pair {k}"
+            );
             assert_eq!(cost, expected[k]);
         }
     });
@@ -292,7 +318,13 @@ fn block_reduce(part: &mut [f32; THREADS], value: f32, combine: impl Fn(f32, f32
 }
 
 #[kernel(block_size = 64)]
-fn cross_entropy<T: Real>(smoothing: f32, labels: &[i64], logits: &[T], losses: &mut [f32], gradient: &mut [T]) {
+fn cross_entropy<T: Real>(
+    smoothing: f32,
+    labels: &[i64],
+    logits: &[T],
+    losses: &mut [f32],
+    gradient: &mut [T],
+) {
     let part = shared_array::<[f32; THREADS]>();
     let row = group_id_x();
     let classes = logits.len() / labels.len();
@@ -301,7 +333,10 @@ fn cross_entropy<T: Real>(smoothing: f32, labels: &[i64], logits: &[T], losses: 
     let label = labels[row] as usize;
     let lane = local_id_x();
     let values = x.iter().skip(lane).step_by(THREADS);
-    let most = values.clone().map(|v| v.widen()).fold(f32::NEG_INFINITY, f32::max);
+    let most = values
+        .clone()
+        .map(|v| v.widen())
+        .fold(f32::NEG_INFINITY, f32::max);
     let most = block_reduce(part, most, f32::max);
     let sum = block_reduce(part, values.clone().map(|v| v.widen()).sum(), |a, b| a + b);
     let total = block_reduce(part, values.map(|v| (v.widen() - most).exp()).sum(), |a, b| a + b);
@@ -311,7 +346,13 @@ fn cross_entropy<T: Real>(smoothing: f32, labels: &[i64], logits: &[T], losses: 
         losses[row] = smoothing * (log - mean) + (1.0 - smoothing) * (log - x[label].widen());
     }
     let rest = smoothing / classes as f32;
-    for (c, (g, x)) in gradient[own].iter_mut().zip(x).enumerate().skip(lane).step_by(THREADS) {
+    for (c, (g, x)) in gradient[own]
+        .iter_mut()
+        .zip(x)
+        .enumerate()
+        .skip(lane)
+        .step_by(THREADS)
+    {
         let wanted = if c == label { 1.0 - smoothing + rest } else { rest };
         *g = T::narrow((x.widen() - log).exp() - wanted);
     }
@@ -319,8 +360,13 @@ fn cross_entropy<T: Real>(smoothing: f32, labels: &[i64], logits: &[T], losses: 
 
 fn entropies<T: Real + Into<f64>>(rows: usize, classes: usize, kernel: KernelFn, part: f64) {
     let mut random = Random(71);
-    let labels: Vec<i64> = (0..rows).map(|_| (random.bits() % classes as u64) as i64).collect();
-    let logits: Vec<T> = reals(rows * classes, 72).iter().map(|x| T::narrow(4.0 * x)).collect();
+    let labels: Vec<i64> = (0..rows)
+        .map(|_| (random.bits() % classes as u64) as i64)
+        .collect();
+    let logits: Vec<T> = reals(rows * classes, 72)
+        .iter()
+        .map(|x| T::narrow(4.0 * x))
+        .collect();
     let smoothing = 0.125;
     let (mut losses, mut gradient) = (Vec::new(), Vec::new());
     for (x, label) in logits.chunks(classes).zip(&labels) {
@@ -330,13 +376,18 @@ fn entropies<T: Real + Into<f64>>(rows: usize, classes: usize, kernel: KernelFn,
             let rest = smoothing / classes as f64;
             rest + if c as i64 == *label { 1.0 - smoothing } else { 0.0 }
         };
-        losses.push(-(0..classes).map(|c| wanted(c) * (x[c].exp() / total).ln()).sum::<f64>());
+        losses.push(
+            -(0..classes)
+                .map(|c| wanted(c) * (x[c].exp() / total).ln())
+                .sum::<f64>(),
+        );
         gradient.extend((0..classes).map(|c| x[c].exp() / total - wanted(c)));
     }
     everywhere(|run| {
         let loss = run.zeros::<f32>(rows);
         let grad = run.upload(&vec![T::narrow(0.0); rows * classes]);
-        let args = args![smoothing as f32, &run.upload(&labels), &run.upload(&logits), &loss, &grad];
+        let (labels, logits) = (run.upload(&labels), run.upload(&logits));
+        let args = args![smoothing as f32, &labels, &logits, &loss, &grad];
         run.launch(kernel, LaunchConfig::new(rows as u32, 64), args);
         run.near(&loss, &losses, 1e-5);
         for (found, expected) in run.read(&grad).iter().zip(&gradient) {

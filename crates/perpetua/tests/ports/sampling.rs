@@ -48,11 +48,26 @@ fn between(plane: &[f32], width: usize, height: usize, x: f32, y: f32) -> f32 {
 }
 
 #[kernel]
-fn roi_align<const W: usize, const H: usize>(pooling: Pooling, regions: &[Region], x: &[f32], out: &mut [f32]) {
+fn roi_align<const W: usize, const H: usize>(
+    pooling: Pooling,
+    regions: &[Region],
+    x: &[f32],
+    out: &mut [f32],
+) {
     let (column, row) = (global_id_x(), global_id_y());
-    let Pooling { channels, width, height, scale, samples, aligned } = pooling;
+    let Pooling {
+        channels,
+        width,
+        height,
+        scale,
+        samples,
+        aligned,
+    } = pooling;
     let (width, height) = (width as usize, height as usize);
-    let (region, channel) = (global_id_z() / channels as usize, global_id_z() % channels as usize);
+    let (region, channel) = (
+        global_id_z() / channels as usize,
+        global_id_z() % channels as usize,
+    );
     if column >= W || row >= H || region >= regions.len() {
         return;
     }
@@ -90,7 +105,11 @@ fn regions_are_pooled() {
             let mut place = |range: u64| (random.bits() % (range * 8)) as f32 / 4.0 - 4.0;
             let low = [place(16), place(12)];
             let high = [low[0] + place(8).abs() + 1.0, low[1] + place(8).abs() + 1.0];
-            Region { image: random.bits() as u32 % 2, low, high }
+            Region {
+                image: random.bits() as u32 % 2,
+                low,
+                high,
+            }
         })
         .collect();
     for (samples, aligned) in [(2, true), (0, true), (3, false)] {
@@ -110,12 +129,22 @@ fn regions_are_pooled() {
                 if aligned { s } else { s.max(1.0) }
             };
             let (bw, bh) = (side(0) / 4.0, side(1) / 2.0);
-            let count = |bin: f64| if samples == 0 { bin.ceil() as usize } else { samples as usize };
+            let count = |bin: f64| {
+                if samples == 0 {
+                    bin.ceil() as usize
+                } else {
+                    samples as usize
+                }
+            };
             for c in 0..channels {
                 let plane = &x[(region.image as usize * channels + c) * width * height..];
                 // A tent around each pixel, those at the edges reaching one pixel out.
                 let tent = |v: f64, p: usize, size: usize| {
-                    let v = if v < -1.0 || v > size as f64 { return 0.0 } else { v.clamp(0.0, size as f64 - 1.0) };
+                    let v = if v < -1.0 || v > size as f64 {
+                        return 0.0;
+                    } else {
+                        v.clamp(0.0, size as f64 - 1.0)
+                    };
                     (1.0 - (v - p as f64).abs()).max(0.0)
                 };
                 for bin in 0..8 {
@@ -137,7 +166,8 @@ fn regions_are_pooled() {
         everywhere(|run| {
             let out = run.zeros::<f32>(expected.len());
             let config = LaunchConfig::new((2, 1, (regions.len() * channels) as u32), (2, 2, 1));
-            let args = args![pooling, &run.upload(&regions), &run.upload(&x), &out];
+            let (regions, x) = (run.upload(&regions), run.upload(&x));
+            let args = args![pooling, &regions, &x, &out];
             run.launch(roi_align::kernel::<4, 2>(), config, args);
             run.near(&out, &expected, 1e-4);
         });
@@ -212,10 +242,17 @@ fn grid_sample(
     }
     let plane = &image[channel * width * height..(channel + 1) * width * height];
     let [x, y] = grid[row * out_width + column];
-    let (x, y) = (padding.place(x, width, corners), padding.place(y, height, corners));
+    let (x, y) = (
+        padding.place(x, width, corners),
+        padding.place(y, height, corners),
+    );
     let pixel = |x: i32, y: i32| -> f32 {
         let inside = (0..width as i32).contains(&x) && (0..height as i32).contains(&y);
-        if inside { plane[y as usize * width + x as usize] } else { 0.0 }
+        if inside {
+            plane[y as usize * width + x as usize]
+        } else {
+            0.0
+        }
     };
     let value = match filter {
         Filter::Nearest => pixel(x.round_ties_even() as i32, y.round_ties_even() as i32),
@@ -254,9 +291,17 @@ fn grid_sample_pads_and_filters() {
                         false => ((f64::from(p) + 1.0) * 0.5 * size as f64 - 0.5, 0.5),
                     };
                     while padding == Padding::Reflection && (x < -margin || x > last + margin) {
-                        x = if x < -margin { -2.0 * margin - x } else { 2.0 * (last + margin) - x };
+                        x = if x < -margin {
+                            -2.0 * margin - x
+                        } else {
+                            2.0 * (last + margin) - x
+                        };
                     }
-                    if padding == Padding::Zeros { x } else { x.max(0.0).min(last) }
+                    if padding == Padding::Zeros {
+                        x
+                    } else {
+                        x.max(0.0).min(last)
+                    }
                 };
                 let weight = |x: f64, pixel: usize| {
                     let far = (x - pixel as f64).abs();
@@ -269,7 +314,9 @@ fn grid_sample_pads_and_filters() {
                 for plane in image.chunks(width * height) {
                     for [x, y] in &grid {
                         let (x, y) = (place(*x, width), place(*y, height));
-                        let of = |(i, v): (usize, &f32)| weight(x, i % width) * weight(y, i / width) * f64::from(*v);
+                        let of = |(i, v): (usize, &f32)| {
+                            weight(x, i % width) * weight(y, i / width) * f64::from(*v)
+                        };
                         expected.push(plane.iter().enumerate().map(of).sum());
                     }
                 }

@@ -54,10 +54,16 @@ fn sections_filter_one_after_the_other() {
         .chunks(5)
         .map(|c| {
             let c: Vec<f64> = c.iter().map(|x| f64::from(*x)).collect();
-            Section { b: [1.0 + c[0], c[1], c[2]], a: [0.5 * c[3], 0.4 * c[4]] }
+            Section {
+                b: [1.0 + c[0], c[1], c[2]],
+                a: [0.5 * c[3], 0.4 * c[4]],
+            }
         })
         .collect();
-    let x: Vec<f64> = reals(signals * samples, 79).iter().map(|x| f64::from(*x)).collect();
+    let x: Vec<f64> = reals(signals * samples, 79)
+        .iter()
+        .map(|x| f64::from(*x))
+        .collect();
     let start: Vec<[f64; 2]> = reals(signals * count * 2, 80)
         .chunks(2)
         .map(|s| [f64::from(s[0]), f64::from(s[1])])
@@ -77,20 +83,41 @@ fn sections_filter_one_after_the_other() {
     }
     everywhere(|run| {
         let (found, states) = (run.upload(&x), run.upload(&start));
-        let args = args![&run.upload(&sections), &states, &found];
-        run.launch(sosfilt::kernel::<f64>(), LaunchConfig::new(signals as u32, 16), args);
-        let near = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() <= 1e-12 * y.abs().max(1.0));
+        let all = run.upload(&sections);
+        let args = args![&all, &states, &found];
+        run.launch(
+            sosfilt::kernel::<f64>(),
+            LaunchConfig::new(signals as u32, 16),
+            args,
+        );
+        let near = |x: &[f64], y: &[f64]| {
+            x.iter()
+                .zip(y)
+                .all(|(x, y)| (x - y).abs() <= 1e-12 * y.abs().max(1.0))
+        };
         assert!(near(&run.read(&found), &y), "on {}", run.place());
-        assert!(near(&run.read(&states).concat(), &end.concat()), "on {}", run.place());
+        assert!(
+            near(&run.read(&states).concat(), &end.concat()),
+            "on {}",
+            run.place()
+        );
         let singles: Vec<Section<f32>> = sections
             .iter()
-            .map(|s| Section { b: s.b.map(|v| v as f32), a: s.a.map(|v| v as f32) })
+            .map(|s| Section {
+                b: s.b.map(|v| v as f32),
+                a: s.a.map(|v| v as f32),
+            })
             .collect();
         let narrow = |x: &[f64]| -> Vec<f32> { x.iter().map(|v| *v as f32).collect() };
         let (found, states) = (run.upload(&narrow(&x)), run.upload(&narrow(&start.concat())));
         let states = states.cast::<[f32; 2]>().unwrap();
-        let args = args![&run.upload(&singles), &states, &found];
-        run.launch(sosfilt::kernel::<f32>(), LaunchConfig::new(signals as u32, 16), args);
+        let all = run.upload(&singles);
+        let args = args![&all, &states, &found];
+        run.launch(
+            sosfilt::kernel::<f32>(),
+            LaunchConfig::new(signals as u32, 16),
+            args,
+        );
         run.near(&found, &y, 1e-4);
     });
 }

@@ -16,7 +16,11 @@ pub(crate) fn reals(count: usize, seed: u64) -> Vec<f32> {
 /// Turns the pair `k` of a head: its halves' elements, or two neighbours.
 #[device]
 fn turn<const HALVES: bool>(head: &mut [bf16], cos: &[bf16], sin: &[bf16], k: usize) {
-    let (i, j) = if HALVES { (k, k + cos.len()) } else { (2 * k, 2 * k + 1) };
+    let (i, j) = if HALVES {
+        (k, k + cos.len())
+    } else {
+        (2 * k, 2 * k + 1)
+    };
     let (c, s) = (cos[k].to_f32(), sin[k].to_f32());
     let (x, y) = (head[i].to_f32(), head[j].to_f32());
     head[i] = bf16::from_f32(x * c - y * s);
@@ -226,7 +230,10 @@ struct Affine {
 
 #[device]
 impl Affine {
-    const IDENTITY: Affine = Affine { scale: 1.0, shift: 0.0 };
+    const IDENTITY: Affine = Affine {
+        scale: 1.0,
+        shift: 0.0,
+    };
 
     fn then(self, next: Affine) -> Affine {
         Affine {
@@ -275,7 +282,11 @@ fn selective_scan(
     for start in (0..length).step_by(CHUNK) {
         let t = start + lane;
         let inside = t < length;
-        let (x, step) = if inside { (u[t], softplus(delta[t])) } else { (0.0, 0.0) };
+        let (x, step) = if inside {
+            (u[t], softplus(delta[t]))
+        } else {
+            (0.0, 0.0)
+        };
         let mut sum = skip[channel] * x;
         for n in 0..STATES {
             let map = if inside {
@@ -409,7 +420,10 @@ fn tokens_of_an_expert_lie_together() {
     everywhere(|run| {
         let ids = run.upload(&experts);
         let (starts, total) = (run.zeros::<u32>(EXPERTS), run.zeros::<u32>(1));
-        let (places, who) = (run.upload(&vec![padding; sorted.len()]), run.zeros::<u32>(owners.len()));
+        let (places, who) = (
+            run.upload(&vec![padding; sorted.len()]),
+            run.zeros::<u32>(owners.len()),
+        );
         let one = LaunchConfig::new(1, 64);
         run.launch(align::kernel(), one, args![block, &ids, &starts, &total, &who]);
         let all = LaunchConfig::linear(tokens, 64);

@@ -24,7 +24,11 @@ impl From<[f32; 3]> for Hsl {
         let chroma = most - least;
         let lightness = (most + least) / 2.0;
         if chroma == 0.0 {
-            return Hsl { hue: 0.0, saturation: 0.0, lightness };
+            return Hsl {
+                hue: 0.0,
+                saturation: 0.0,
+                lightness,
+            };
         }
         let sector = if most == r {
             (g - b) / chroma + if g < b { 6.0 } else { 0.0 }
@@ -33,14 +37,28 @@ impl From<[f32; 3]> for Hsl {
         } else {
             4.0 + (r - g) / chroma
         };
-        let range = if lightness <= 0.5 { 2.0 * lightness } else { 2.0 - 2.0 * lightness };
-        Hsl { hue: sector / 6.0, saturation: chroma / range, lightness }
+        let range = if lightness <= 0.5 {
+            2.0 * lightness
+        } else {
+            2.0 - 2.0 * lightness
+        };
+        Hsl {
+            hue: sector / 6.0,
+            saturation: chroma / range,
+            lightness,
+        }
     }
 }
 
 #[device]
 impl From<Hsl> for [f32; 3] {
-    fn from(Hsl { hue, saturation, lightness }: Hsl) -> Self {
+    fn from(
+        Hsl {
+            hue,
+            saturation,
+            lightness,
+        }: Hsl,
+    ) -> Self {
         let chroma = (1.0 - (2.0 * lightness - 1.0).abs()) * saturation;
         let least = lightness - 0.5 * chroma;
         let sector = (hue - hue.floor()) * 6.0;
@@ -84,15 +102,26 @@ fn modulate_scales_colours() {
         .iter()
         .map(|p| {
             let rgb: Vec<f64> = p[..3].iter().map(|v| f64::from(*v) / 255.0).collect();
-            let (most, least) = (rgb.iter().copied().fold(0.0, f64::max), rgb.iter().copied().fold(1.0, f64::min));
+            let (most, least) = (
+                rgb.iter().copied().fold(0.0, f64::max),
+                rgb.iter().copied().fold(1.0, f64::min),
+            );
             let angle = (3f64.sqrt() * (rgb[1] - rgb[2])).atan2(2.0 * rgb[0] - rgb[1] - rgb[2]);
             // The hexagon's angle from the circle's: each sixth is linear in the middle component.
             let sixth = (angle.to_degrees().rem_euclid(360.0) / 60.0).floor();
             let middle = rgb.iter().sum::<f64>() - most - least;
-            let part = if most > least { (middle - least) / (most - least) } else { 0.0 };
+            let part = if most > least {
+                (middle - least) / (most - least)
+            } else {
+                0.0
+            };
             let turns = (sixth + if sixth as i32 % 2 == 0 { part } else { 1.0 - part }) / 6.0 + hue / 360.0;
             let light = (most + least) / 2.0;
-            let s = if most > least { (most - least) / (1.0 - (2.0 * light - 1.0).abs()) } else { 0.0 };
+            let s = if most > least {
+                (most - least) / (1.0 - (2.0 * light - 1.0).abs())
+            } else {
+                0.0
+            };
             let (s, light) = ((s * saturation).min(1.0), light * brightness);
             let reach = s * light.min(1.0 - light);
             let channel = |n: f64| {
@@ -108,7 +137,10 @@ fn modulate_scales_colours() {
         run.launch(modulate::kernel(), LaunchConfig::linear(pixels.len(), 64), args);
         for ((found, expected), from) in run.read(&out).iter().zip(&expected).zip(&pixels) {
             for (x, y) in found.iter().zip(expected) {
-                assert!((f64::from(*x) - y).abs() < 0.51, "{from:?}: {found:?}, {expected:?}");
+                assert!(
+                    (f64::from(*x) - y).abs() < 0.51,
+                    "{from:?}: {found:?}, {expected:?}"
+                );
             }
         }
     });
@@ -147,11 +179,18 @@ impl Pixel for u16 {
 /// The mean along the direction in which the lines above and below differ least.
 #[device]
 fn along_edge([a, b, c, d, e, f, g]: [i32; 7], [h, i, j, k, l, m, n]: [i32; 7]) -> i32 {
-    let apart = |x: i32, y: i32, z: i32, u: i32, v: i32, w: i32| (x - y).abs() + (z - u).abs() + (v - w).abs();
+    let apart =
+        |x: i32, y: i32, z: i32, u: i32, v: i32, w: i32| (x - y).abs() + (z - u).abs() + (v - w).abs();
     let mut best = (apart(c, j, d, k, e, l), (d + k) / 2);
     for (near, far) in [
-        ((apart(b, k, c, l, d, m), (c + l) / 2), (apart(a, l, b, m, c, n), (b + m) / 2)),
-        ((apart(d, i, e, j, f, k), (e + j) / 2), (apart(e, h, f, i, g, j), (f + i) / 2)),
+        (
+            (apart(b, k, c, l, d, m), (c + l) / 2),
+            (apart(a, l, b, m, c, n), (b + m) / 2),
+        ),
+        (
+            (apart(d, i, e, j, f, k), (e + j) / 2),
+            (apart(e, h, f, i, g, j), (f + i) / 2),
+        ),
     ] {
         if near.0 < best.0 {
             best = near;
@@ -191,12 +230,19 @@ fn yadif<T: Pixel>(
     let above: [i32; 7] = std::array::from_fn(|k| at(current, k as i32 - 3, -1));
     let below: [i32; 7] = std::array::from_fn(|k| at(current, k as i32 - 3, 1));
     let guess = along_edge(above, below);
-    let (earlier, later) = if second { (current, next) } else { (previous, current) };
+    let (earlier, later) = if second {
+        (current, next)
+    } else {
+        (previous, current)
+    };
     let mean = |dy: i32| (at(earlier, 0, dy) + at(later, 0, dy)) / 2;
     let [f, g] = [at(current, 0, -1), at(current, 0, 1)];
     let moved = |frame: &[T]| ((at(frame, 0, -1) - f).abs() + (at(frame, 0, 1) - g).abs()) / 2;
     let own_change = (at(earlier, 0, 0) - at(later, 0, 0)).abs();
-    let mut reach = [own_change, moved(previous), moved(next)].into_iter().max().unwrap();
+    let mut reach = [own_change, moved(previous), moved(next)]
+        .into_iter()
+        .max()
+        .unwrap();
     let center = mean(0);
     if checked {
         let (outer, inner) = ([mean(-2) - f, mean(2) - g], [center - g, center - f]);
@@ -213,11 +259,16 @@ fn fields<T: Pixel + std::fmt::Debug + PartialEq>(kernel: KernelFn, scale: i32) 
     let count = (width * height) as usize;
     let frame = |seed: u64| -> Vec<T> {
         let dots = noise(count, seed);
-        let value = |i: usize| (i as i32 % width * 7 + i as i32 / width * 3 + seed as i32 * 5) % 220 + i32::from(dots[i]) % 32;
+        let value = |i: usize| {
+            (i as i32 % width * 7 + i as i32 / width * 3 + seed as i32 * 5) % 220 + i32::from(dots[i]) % 32
+        };
         (0..count).map(|i| T::of(value(i) * scale)).collect()
     };
     let frames = [frame(79), frame(80), frame(81)];
-    let levels: Vec<Vec<i32>> = frames.iter().map(|f| f.iter().map(|p| p.level()).collect()).collect();
+    let levels: Vec<Vec<i32>> = frames
+        .iter()
+        .map(|f| f.iter().map(|p| p.level()).collect())
+        .collect();
     for (parity, second, checked) in [(0, false, true), (1, true, false), (1, true, true)] {
         let get = |frame: usize, x: i32, y: i32| {
             levels[frame][(y.clamp(0, height - 1) * width + x.clamp(0, width - 1)) as usize]
@@ -227,7 +278,9 @@ fn fields<T: Pixel + std::fmt::Debug + PartialEq>(kernel: KernelFn, scale: i32) 
         for y in (0..height).filter(|y| y % 2 != parity) {
             for x in 0..width {
                 let score = |s: i32| -> i32 {
-                    (-1..2).map(|k| (get(1, x + s + k, y - 1) - get(1, x - s + k, y + 1)).abs()).sum()
+                    (-1..2)
+                        .map(|k| (get(1, x + s + k, y - 1) - get(1, x - s + k, y + 1)).abs())
+                        .sum()
                 };
                 let mut slope = 0;
                 for sign in [-1, 1] {
@@ -372,7 +425,10 @@ fn tones_fit_the_screen() {
         Tone::Mobius if x <= p => x,
         Tone::Mobius => {
             let d = p * p - 2.0 * p + peak;
-            let (a, b) = (-p * p * (peak - 1.0) / d, (p * p - 2.0 * p * peak + peak) / (peak - 1.0));
+            let (a, b) = (
+                -p * p * (peak - 1.0) / d,
+                (p * p - 2.0 * p * peak + peak) / (peak - 1.0),
+            );
             (b + p).powi(2) / (b - a) * (x + a) / (x + b)
         }
     };

@@ -9,13 +9,30 @@ use crate::transformers::reals;
 
 /// Quantiles of the normal distribution, scaled to [-1, 1].
 const LEVELS: [f32; 16] = [
-    -1.0, -0.696_192_8, -0.525_073_05, -0.394_917_5, -0.284_441_38, -0.184_773_43, -0.091_050_036, 0.0,
-    0.079_580_3, 0.160_930_2, 0.246_112_3, 0.337_915_24, 0.440_709_83, 0.562_617, 0.722_956_84, 1.0,
+    -1.0,
+    -0.696_192_8,
+    -0.525_073_05,
+    -0.394_917_5,
+    -0.284_441_38,
+    -0.184_773_43,
+    -0.091_050_036,
+    0.0,
+    0.079_580_3,
+    0.160_930_2,
+    0.246_112_3,
+    0.337_915_24,
+    0.440_709_83,
+    0.562_617,
+    0.722_956_84,
+    1.0,
 ];
 
 #[device]
 fn nearest_level(x: f32) -> u8 {
-    LEVELS.windows(2).take_while(|pair| x > 0.5 * (pair[0] + pair[1])).count() as u8
+    LEVELS
+        .windows(2)
+        .take_while(|pair| x > 0.5 * (pair[0] + pair[1]))
+        .count() as u8
 }
 
 /// 64 weights a block, two a lane; the first of two is the upper half of their byte.
@@ -61,7 +78,10 @@ fn dequantize(codes: &[u8], scales: &[f32], weights: &mut [f16]) {
 #[test]
 fn normal_floats_are_the_nearest() {
     let count = 64 * 5 + 10;
-    let weights: Vec<f16> = reals(count, 67).iter().map(|x| f16::from_f32(x * x * x)).collect();
+    let weights: Vec<f16> = reals(count, 67)
+        .iter()
+        .map(|x| f16::from_f32(x * x * x))
+        .collect();
     let mut codes = vec![0u8; count / 2];
     let (mut scales, mut expected) = (Vec::new(), Vec::new());
     for (b, block) in weights.chunks(64).enumerate() {
@@ -130,7 +150,11 @@ fn argsort(direction: Direction, columns: usize, x: &[f32], out: &mut [i32]) {
             let other = lane ^ stride;
             if other > lane {
                 let (low, high) = (order[lane], order[other]);
-                let wrong = if lane & length == 0 { behind(low, high) } else { behind(high, low) };
+                let wrong = if lane & length == 0 {
+                    behind(low, high)
+                } else {
+                    behind(high, low)
+                };
                 if wrong {
                     order.swap(lane, other);
                 }
