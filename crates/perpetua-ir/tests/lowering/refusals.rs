@@ -123,11 +123,11 @@ fn places_must_be_stored_to_rightly() {
     );
     check(
         "let mut r = &x[0]; r = &x[1]; let a = *r;",
-        "program.rs:1: which place a reference means is chosen at run time: choose an index or a value instead",
+        "program.rs:1: which place a reference means is chosen at run time: let the references be elements of an array, and choose an index there",
     );
     check(
         "let r = if n > 0 { &x[0] } else { &x[1] }; let a = *r;",
-        "program.rs:1: which place a reference means is chosen at run time: choose an index or a value instead",
+        "program.rs:1: which place a reference means is chosen at run time: let the references be elements of an array, and choose an index there",
     );
 }
 

@@ -290,6 +290,12 @@ impl Emitter<'_> {
                 value => Ok(Val::Value(self.constant_value(value, line)?)),
             },
             Src::Part(_) => Err(self.part_as_value(line)),
+            // References and what is made of them are chosen, and looked at later.
+            Src::OneOf(which, all) if all.iter().all(|src| matches!(src, Src::Val(_))) => {
+                let vals = all.iter().map(|src| self.load(src, line));
+                let vals = vals.collect::<Result<Vec<_>>>()?;
+                self.picked(*which, &vals, line)
+            }
             Src::OneOf(which, all) => self.over(*which, all, line, &mut |this, src| this.load(src, line)),
         }
     }

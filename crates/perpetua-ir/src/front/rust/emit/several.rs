@@ -38,11 +38,6 @@ impl Emitter<'_> {
         if let Some(known) = self.known(which) {
             return act(self, others.get(known as usize).unwrap_or(last));
         }
-        // References and what is made of them are chosen, and looked at later.
-        if all.iter().all(|src| matches!(src, Src::Val(_))) {
-            let vals = all.iter().map(|src| act(self, src)).collect::<Result<Vec<_>>>()?;
-            return self.picked(which, &vals, line);
-        }
         let tests = self.tests(which, others.len(), line)?;
         let (mut blocks, mut given) = (Vec::new(), None);
         for src in all {
@@ -181,7 +176,7 @@ impl Emitter<'_> {
         self.error(
             line,
             "which place a reference means is chosen at run time",
-            "choose an index or a value instead",
+            "let the references be elements of an array, and choose an index there",
         )
     }
 
