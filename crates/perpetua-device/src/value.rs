@@ -224,5 +224,10 @@ mod tests {
         assert_eq!(narrowed([1u64, 2], &pair(Type::U32)), None);
         assert_eq!(narrowed([1usize, 2], &pair(Type::I32)), None);
         assert_eq!(narrowed([1usize, 2, 3], &pair(Type::U32)), None);
+        // What is said of buffers.
+        assert!(ArgType::of::<usize>().narrows_to(&Type::U32));
+        assert!(ArgType::of::<[usize; 2]>().narrows_to(&pair(Type::U32)));
+        assert!(!ArgType::of::<u64>().narrows_to(&Type::U32));
+        assert!(!ArgType::of::<usize>().narrows_to(&pair(Type::U32)));
     }
 }
