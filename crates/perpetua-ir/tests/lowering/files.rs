@@ -37,6 +37,45 @@ fn holds(condition: &str, expect: bool) {
     );
 }
 
+/// What stands in a function's body has its names there, and no others.
+#[test]
+fn items_stand_inside_functions() {
+    let body = |after: &str| {
+        format!(
+            "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct P {{ x: f32 }}
+             #[device] impl P {{
+                 fn one(self) -> f32 {{ const A: f32 = 1.0; A * self.x }}
+                 fn two(self) -> f32 {{ const A: f32 = 2.0; A * self.x + OUTER }}
+             }}
+             const OUTER: f32 = 0.5;
+             #[kernel] fn k(y: &mut [f32]) {{
+                 const N: usize = 3;
+                 #[device] fn inner(p: P) -> f32 {{ p.two() + self::OUTER }}
+                 y[N] = inner(P {{ x: 1.0 }}) + P {{ x: 2.0 }}.one();
+             }}
+             #[kernel] fn other(y: &mut [f32]) {{ {after} }}"
+        )
+    };
+    let lowered = |text: &str| -> Vec<String> {
+        let kernels = kernels_in_file(text, "k.rs").unwrap();
+        let all = kernels.iter().map(|kernel| {
+            match perpetua_ir::front::rust::lower(&kernel.function, &kernel.how) {
+                Ok(_) => String::new(),
+                Err(error) => error.to_string(),
+            }
+        });
+        all.collect()
+    };
+    assert_eq!(lowered(&body("y[0] = OUTER;")), ["", ""]);
+    let [k, other] = &lowered(&body("y[N] = OUTER;"))[..] else {
+        panic!("two kernels")
+    };
+    assert!(
+        k.is_empty() && other.contains("there is no `N` here"),
+        "{k} {other}"
+    );
+}
+
 #[test]
 fn what_does_not_hold_is_not_there() {
     let os = std::env::consts::OS;

@@ -116,3 +116,27 @@ fn methods_of_integers() {
     input.extend([0, 1, 2, 3, u32::MAX, u32::MAX - 1, 0xfffe_0001, 0xfffe_0000]);
     check(integers::kernel(), integers, &input, &[0; 72]);
 }
+
+#[kernel]
+fn looped(x: &[f32], y: &mut [[f32; 4]]) {
+    let i = global_id_x();
+    let (own, next) = (half(x[i]), half(x[(i + 1) % x.len()]));
+    let mut sum = 0.0;
+    own.into_iter().for_each(|v| sum += v);
+    next.iter().for_each(|v| sum += 2.0 * v);
+    let found = [own, None, next];
+    let bounds = [bounded(x[i]), bounded(x[0])];
+    y[i] = [
+        sum,
+        found.into_iter().flatten().fold(1.0, |all, v| all * 0.5 + v),
+        x.iter().take(5).flat_map(|v| half(*v)).sum::<f32>()
+            + own.iter().zip(x).map(|(a, b)| a * b).sum::<f32>(),
+        bounds.into_iter().flatten().count() as f32 + found.iter().flatten().copied().fold(0.0, f32::max),
+    ];
+}
+
+#[test]
+fn options_are_gone_over() {
+    let x: Vec<f32> = (0..64).map(|i| (i * 37 % 64) as f32 * 0.125 - 4.0).collect();
+    check(looped::kernel(), looped, &x, &[[0.0f32; 4]; 64]);
+}

@@ -407,6 +407,6 @@ fn oilify_takes_the_commonest() {
         let (image, out) = (run.upload(&image), run.zeros::<[f32; 3]>(image.len()));
         let args = args![width, height, radius, exponent, &image, &out];
         run.launch(oilify::kernel(), tiles(width, height), args);
-        run.near(&out.cast().unwrap(), &expected, 1e-5);
+        run.near(&out.cast::<f32>().unwrap(), &expected, 1e-5);
     });
 }

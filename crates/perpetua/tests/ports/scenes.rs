@@ -217,7 +217,7 @@ fn boids_flock() {
             LaunchConfig::linear(flock.len(), 64),
             args![rules, &from, &to],
         );
-        run.near(&to.cast().unwrap(), &expected, 1e-5);
+        run.near(&to.cast::<f32>().unwrap(), &expected, 1e-5);
     });
 }
 

@@ -255,7 +255,7 @@ fn voronoi_finds_the_nearest_point() {
                 config,
                 args![metric, exponent, randomness, scale, &out],
             );
-            run.near(&out.cast().unwrap(), &expected, 1e-4);
+            run.near(&out.cast::<f32>().unwrap(), &expected, 1e-4);
         });
     }
 }

@@ -249,7 +249,7 @@ fn microfacets_reflect() {
                     args![surface, &from, &random, &out],
                 );
             }
-            run.near(&out.cast().unwrap(), &expected, 1e-3);
+            run.near(&out.cast::<f32>().unwrap(), &expected, 1e-3);
         });
     }
 }

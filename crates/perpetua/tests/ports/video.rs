@@ -461,7 +461,7 @@ fn tones_fit_the_screen() {
             let x = run.upload(&pixels);
             let args = args![tone, param as f32, peak as f32, desaturate as f32, &x];
             run.launch(tonemap::kernel(), LaunchConfig::linear(pixels.len(), 64), args);
-            run.near(&x.cast().unwrap(), &expected, 2e-3);
+            run.near(&x.cast::<f32>().unwrap(), &expected, 2e-3);
         });
     }
 }
