@@ -44,28 +44,30 @@ impl AttentionKernel {
     /// The instance, where there is one.
     pub(super) fn instance_in_stages(&self) -> Option<KernelFn> {
         macro_rules! of {
-            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $stages:tt) => {
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $stages:tt, $ahead:tt) => {
                 match self.causal {
-                    false => of!($T, $dim, $panels, $eighths, $stages, false),
-                    true => of!($T, $dim, $panels, $eighths, $stages, true),
+                    false => of!($T, $dim, $panels, $eighths, $stages, $ahead, false),
+                    true => of!($T, $dim, $panels, $eighths, $stages, $ahead, true),
                 }
             };
-            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $stages:tt, $causal:tt) => {
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $stages:tt, $ahead:tt, $causal:tt) => {
                 attention_staged::kernel::<
                     $T,
                     [[[$T; $dim]; 128]; $stages],
                     [[[$T; $dim]; 128]; $stages],
                     [[[[$T; 64]; 128]; $panels]; $stages],
                     $eighths,
+                    $ahead,
                     $causal,
                 >()
             };
         }
+        // With 128 columns a lane has too few registers for two products under way.
         Some(match (self.element, self.dim) {
-            (Element::F16, 64) => of!(f16, 64, 1, 8, 4),
-            (Element::F16, 128) => of!(f16, 128, 2, 16, 3),
-            (Element::Bf16, 64) => of!(bf16, 64, 1, 8, 4),
-            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 3),
+            (Element::F16, 64) => of!(f16, 64, 1, 8, 4, true),
+            (Element::F16, 128) => of!(f16, 128, 2, 16, 2, false),
+            (Element::Bf16, 64) => of!(bf16, 64, 1, 8, 4, true),
+            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 2, false),
             _ => return None,
         })
     }

@@ -91,7 +91,7 @@ fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2
 }
 
 /// Heads have `8 * EIGHTHS` columns, which is `dim`. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm
-/// of e, so that weights are powers of two. All queries of all heads are rows of one matrix, and so are all keys.
+/// of e, so that weights are powers of two. With `AHEAD` weights are made of a product with keys while the one before it is multiplied with values. All queries of all heads are rows of one matrix, and so are all keys.
 #[kernel(block_size = 384, interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -103,6 +103,7 @@ pub(super) fn attention_staged<
     K: GpuType,
     V: GpuType,
     const EIGHTHS: usize,
+    const AHEAD: bool,
     const CAUSAL: bool,
 >(
     queries: usize,
@@ -168,14 +169,14 @@ pub(super) fn attention_staged<
             total: [0.0; 2],
             shrunk: [0.0; 2],
         };
-        if turns > 0 {
-            let mut left = turns - 1;
+        let mut left = turns;
+        if AHEAD && turns > 0 {
+            left -= 1;
             let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
             let from = (left * KEYS as u32) as i32;
             let (mut weights, first_rows) =
                 weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
             rows = first_rows;
-            // Weights are made of a product with keys while the one before it is multiplied with values.
             while left > plain {
                 left -= 1;
                 let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
@@ -193,6 +194,26 @@ pub(super) fn attention_staged<
                 shrink::<EIGHTHS>(&mut sums, rows.shrunk);
             }
             sums = weigh_stage(sums, weights);
+        }
+        if !AHEAD {
+            while left > plain {
+                left -= 1;
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+                let from = (left * KEYS as u32) as i32;
+                let (weights, after) =
+                    weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
+                rows = after;
+                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
+                sums = weigh_stage(sums, weights);
+            }
+            while left > 0 {
+                left -= 1;
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+                let (weights, after) = weighed::<false>(scores, seen, over, scale, rows);
+                rows = after;
+                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
+                sums = weigh_stage(sums, weights);
+            }
         }
         let mut total = rows.total;
         for j in 0..2 {

@@ -109,7 +109,9 @@ impl<'k> Renderer<'k> {
             let word = words
                 .into_iter()
                 .reduce(|a, b| self.three("xor.b32", Scalar::U32, a, b));
-            self.wait_behind(word, freed.full, freed.parity);
+            if word.is_some() {
+                self.wait_behind(word, freed.full, freed.parity);
+            }
         }
         emit!(self, "wgmma.wait_group.sync.aligned {last}");
         for freed in freed {
@@ -312,7 +314,14 @@ impl<'k> Renderer<'k> {
             );
         }
         emit!(self, "wgmma.commit_group.sync.aligned");
-        let frees = (stages.third.is_none() || third).then(|| {
+        if stages.third.is_none() {
+            emit!(self, "wgmma.wait_group.sync.aligned 0");
+            let free = self.barrier_of(stages, turn, true);
+            self.say_free(free);
+            self.next_stage(stages, turn);
+            return;
+        }
+        let frees = third.then(|| {
             let (parity, free) = (self.out.word(), self.barrier_of(stages, turn, true));
             emit!(self, "mov.u32 {parity}, {}", turn.parity);
             Freed { full, parity, free }
@@ -323,9 +332,6 @@ impl<'k> Renderer<'k> {
             local: None,
             frees,
         });
-        if stages.third.is_none() {
-            self.settle(0);
-        }
     }
 
     /// Weights, two in a word, as a lane has those of its rows, and of 16 columns those of the first eight before those of the others.
