@@ -30,7 +30,9 @@ impl AttentionKernel {
         };
         let counts = self.rows_fit() && self.scale > 0.0 && self.scale < f32::INFINITY;
         let suits = self.instance_in_stages().is_some() && !self.with_lengths && lies_right();
-        counts && (self.in_stages || has_them && suits)
+        // Behind the last keys of a head stand the next one's, and nothing times what is no number would be no number.
+        let whole = self.keys.is_multiple_of(staged::KEYS);
+        counts && (self.in_stages || has_them && suits && whole)
     }
 
     fn rows_fit(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::element::{Paired, pair, turned};
 /// Queries of a block.
 pub(super) const QUERIES: usize = 128;
 /// Keys of a stage.
-const KEYS: usize = 128;
+pub(super) const KEYS: usize = 128;
 /// Lanes of a block.
 pub(super) const LANES: u32 = 384;
 

@@ -507,6 +507,11 @@ fn methods_of_traits_are_not_those_of_scalars() {
     for n in [100u32, 1 << 30, u32::MAX] {
         let elsewhere = Proven::Elsewhere;
         agree(stores_folded::kernel(), config, &[&B(&y), &V(n)], elsewhere);
-        agree(loads_folded::kernel(), config, &[&B(&x), &B(&y), &V(n)], elsewhere);
+        agree(
+            loads_folded::kernel(),
+            config,
+            &[&B(&x), &B(&y), &V(n)],
+            elsewhere,
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Graphs of launches do what the launches do one by one: with shares, and as a wavefront; as native code and as machine code.
 
 use perpetua::device::cpu::CpuContext;
-use perpetua::device::{BackendKind, Buffer, Device, Result, Stream};
+use perpetua::device::{BackendKind, Buffer, Device, KernelSpec, Result, Stream};
 use perpetua::prelude::*;
 
 use crate::harness::numbers;
@@ -221,4 +221,60 @@ fn time_steps() {
         _ => (0, 3, 0, 1),
     };
     check(&(0..80).map(step).collect::<Vec<_>>());
+}
+
+/// A step that prints now and then.
+#[kernel]
+fn tells(x: &[u32], y: &mut [u32], number: u32) {
+    let (i, row) = (global_id_x(), global_id_y());
+    y[row * 512 + i] = x[row * 512 + i] + 1;
+    if i == 0 && row % 100 == 0 {
+        gpu_println!("launch {}", number);
+    }
+}
+
+/// What kernels of a graph print comes in the order of their launches: rows of several launches do not run together then.
+#[test]
+fn prints_come_in_the_order_of_launches() -> Result<()> {
+    const INSIDE: &str = "PERPETUA_TEST_PRINTS";
+    if std::env::var_os(INSIDE).is_some() {
+        let device = Device::new(BackendKind::Cpu, 0)?;
+        let context = device.context().as_any().downcast_ref::<CpuContext>();
+        context.unwrap().assume_cache(1 << 15);
+        assert!(KernelSpec::native(&tells::kernel()).is_some());
+        let kernel = device.kernel(&tells::kernel())?;
+        let fields = [device.zeros::<u32>(512 * 304)?, device.zeros::<u32>(512 * 304)?];
+        let stream = device.create_stream()?;
+        let graph = stream.capture(|stream| {
+            (0..8usize).try_for_each(|i| {
+                let config = LaunchConfig::new([8, 304, 1], [64, 1, 1]);
+                stream.launch(
+                    &kernel,
+                    config,
+                    args![&fields[i % 2], &fields[(i + 1) % 2], i as u32],
+                )
+            })
+        })?;
+        graph.launch(&stream)?;
+        return stream.synchronize();
+    }
+    let program = std::env::current_exe().unwrap();
+    let inside = std::process::Command::new(program)
+        .args([
+            "--exact",
+            "batches::prints_come_in_the_order_of_launches",
+            "--nocapture",
+        ])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&inside.stdout);
+    let numbers: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("launch "))
+        .map(|(_, n)| n)
+        .collect();
+    assert_eq!(numbers.len(), 8 * 4, "{text}");
+    assert!(numbers.is_sorted(), "{numbers:?}");
+    Ok(())
 }
