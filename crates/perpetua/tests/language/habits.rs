@@ -312,12 +312,15 @@ fn structs_hold_what_has_no_layout() {
 }
 
 #[kernel]
+#[rustfmt::skip]
 #[allow(redundant_semicolons, reason = "what a deleted line leaves behind")]
 fn separated(x: &[f32], y: &mut [f32]) {
+    ;
     let i = global_id_x();
     if x[i] > 0.5 {
         y[i] = x[i];
     };
+    ;
 }
 
 #[test]
