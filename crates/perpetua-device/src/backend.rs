@@ -32,7 +32,6 @@
 //! **Loss.** Once a device is lost, every operation gives [`Error::DeviceLost`]; drops do nothing.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +45,7 @@ use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, HostBytes, MemoryKind, Owner, PoolStats};
 use crate::signature::{KernelArg, Signature};
 use crate::source::{CompileOptions, KernelSource};
+use crate::way::Way;
 
 /// A family of devices.
 pub trait GpuBackend: MaybeSend + MaybeSync + 'static {
@@ -261,31 +261,6 @@ pub trait CompiledKernel: MaybeSend + MaybeSync + 'static {
 
     /// The entry point called `name`; [`Error::FunctionNotFound`] otherwise.
     fn get_function(&self, name: &str) -> Result<Arc<dyn KernelFunction>>;
-}
-
-/// How a kernel's launches run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Way {
-    /// By what the device's driver made of the kernel's text.
-    Driver,
-    /// On the CPU, by native code: rustc compiled it with the program.
-    Native,
-    /// On the CPU, by machine code that was generated of the kernel's IR, for these instructions.
-    MachineCode(&'static str),
-    /// On the CPU, in the interpreter, and why.
-    Interpreter(String),
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Way::Driver => f.write_str("the driver's code"),
-            Way::Native => f.write_str("native code"),
-            Way::MachineCode(instructions) => write!(f, "machine code ({instructions})"),
-            Way::Interpreter(why) => write!(f, "the interpreter ({why})"),
-        }
-    }
 }
 
 /// What a launch is, beside its arguments.

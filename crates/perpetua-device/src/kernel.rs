@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::backend::{CompiledKernel, KernelFunction, Way};
+use crate::backend::{CompiledKernel, KernelFunction};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::signature::Signature;
 use crate::source::KernelSpec;
+use crate::way::Way;
 
 /// A kernel compiled for one device. Cheap to clone.
 #[derive(Clone)]

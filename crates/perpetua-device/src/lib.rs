@@ -75,6 +75,7 @@ pub mod gate;
 pub mod host;
 pub mod native;
 pub mod ptr;
+mod way;
 
 pub mod null;
 
@@ -92,7 +93,6 @@ pub mod conformance;
 
 pub use backend::{
     CompiledKernel, Content, GpuBackend, GpuContext, GpuEvent, GpuGraph, GpuStream, KernelFunction, Launch,
-    Way,
 };
 pub use buffer::Buffer;
 #[cfg(feature = "cpu")]
@@ -120,5 +120,6 @@ pub use signature::{BufferArg, KernelArg, Signature};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
 pub use stream::{Event, Graph, Stream};
 pub use value::{ArgType, ValueArg};
+pub use way::Way;
 #[cfg(feature = "wgpu")]
 pub use wgpu::WgpuBackend;

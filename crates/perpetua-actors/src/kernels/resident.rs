@@ -266,8 +266,8 @@ macro_rules! __resident_kernel {
                             if type_id == 1 {
                                 ::perpetua::actors::kernels::parts::poke(stays, 0, 0);
                             } else if type_id == 2 {
-                                let seen = mail[at + 9] == actors[actor as usize * 8 + 6];
-                                actors[actor as usize * 8] = if seen || mail[at + 8] != 2 { mail[at + 8] } else { 3 };
+                                let behind = mail[at + 8] == 2 && mail[at + 9] != actors[actor as usize * 8 + 6];
+                                actors[actor as usize * 8] = mail[at + 8] + behind as u32;
                             } else {
                                 states[index] = first_states[0];
                             }
@@ -415,9 +415,7 @@ macro_rules! __resident_kernel {
                             if sends && place.reason != 0 {
                                 entry.flags = 7 | (entry.flags & 0xffff_ff00);
                                 note = place.reason | (what << 8);
-                                if place.reason == 4 {
-                                    ::perpetua::prelude::atomic_add_explicit(&mut actors[actor as usize * 8 + 6], 1, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Block);
-                                }
+                                if place.reason == 4 { ::perpetua::prelude::atomic_add_explicit(&mut actors[actor as usize * 8 + 6], 1, ::perpetua::kernel::atomic::Ordering::Relaxed, ::perpetua::kernel::atomic::Scope::Block); }
                             }
                         }
                         let boxed = place.reason == 0;

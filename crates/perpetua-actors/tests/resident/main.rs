@@ -245,8 +245,7 @@ fn faults() {
             deadline: 0,
             deliveries: Default::default(),
         };
-        let mut payload = [0; 16];
-        payload[0] = life;
+        let payload = std::array::from_fn(|word| if word == 0 { life } else { 0 });
         send(&grid, &Packet { header, payload }.to_words());
         assert_eq!(receive(&grid).header.kind, Kind::Done);
     };

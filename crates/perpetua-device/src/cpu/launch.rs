@@ -26,7 +26,7 @@ use super::stream::CpuStream;
 use super::stream::Queue;
 use super::threads;
 use super::work::Work;
-use crate::backend::{GpuStream, KernelFunction, Launch as Configured, Way};
+use crate::backend::{GpuStream, KernelFunction, Launch as Configured};
 use crate::dim::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::fault::{FaultRegistry, KernelSites, SiteRange};
@@ -37,6 +37,7 @@ use crate::overlap::Overlap;
 use crate::ptr::{ContextId, DevicePtr, MemoryKind};
 use crate::signature::{KernelArg, Signature};
 use crate::value::ValueArg;
+use crate::way::Way;
 
 pub(super) use slabs::Slabs;
 

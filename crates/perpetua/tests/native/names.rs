@@ -247,3 +247,59 @@ fn conditions_without_a_number_are_no_others() {
         Proven::All,
     );
 }
+
+/// Methods that rustc finds in a trait, since integers without a sign have none of these names.
+#[device]
+trait Folded {
+    fn abs(self) -> Self;
+    fn signum(self) -> Self;
+    fn halved(self) -> Self;
+}
+
+#[device]
+impl Folded for u32 {
+    fn abs(self) -> u32 {
+        self & 7
+    }
+
+    fn signum(self) -> u32 {
+        self % 5
+    }
+
+    fn halved(self) -> u32 {
+        self / 2
+    }
+}
+
+#[kernel]
+fn stores_folded(y: &mut [u32], n: u32) {
+    let i = global_id_x();
+    if i + 8 < y.len() {
+        y[i + n.abs() as usize] = 1;
+    }
+}
+
+#[kernel]
+fn loads_folded(x: &[u32], y: &mut [u32], n: u32) {
+    let i = global_id_x();
+    if i < y.len() {
+        y[i] = x[(n.signum() + u32::halved(n) % 3) as usize];
+    }
+}
+
+/// A trait's method is not the scalar's of the same name, of which accesses would not be proven.
+#[test]
+fn methods_of_traits_are_not_those_of_scalars() {
+    let (x, y) = ((0..8).collect::<Vec<u32>>(), vec![0u32; 64]);
+    let config = LaunchConfig::new(1, 64);
+    for n in [100u32, 1 << 30, u32::MAX] {
+        let elsewhere = Proven::Elsewhere;
+        agree(stores_folded::kernel(), config, &[&B(&y), &V(n)], elsewhere);
+        agree(
+            loads_folded::kernel(),
+            config,
+            &[&B(&x), &B(&y), &V(n)],
+            elsewhere,
+        );
+    }
+}

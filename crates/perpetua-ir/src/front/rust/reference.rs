@@ -5,7 +5,7 @@ use std::fmt::Write;
 use perpetua_syntax::parse::{Refusal, STD_FUNCTIONS, iterate};
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
 
-use super::infer::call::FUNCTIONS;
+use super::infer::call::scalar::FUNCTIONS;
 use super::infer::methods::{Method, Signature, Special, lookup, names, num};
 use super::infer::ty::show;
 use super::infer::{option, slice};
