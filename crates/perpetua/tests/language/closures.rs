@@ -215,7 +215,7 @@ trait Joined: Copy {
 #[device]
 impl Joined for f32 {
     fn joined(self, other: Self) -> Self {
-        self * 0.5 + other
+        self.max(0.5) + other
     }
 }
 
@@ -226,7 +226,7 @@ impl Pair {
     }
 
     fn then(self, next: Pair) -> Pair {
-        Pair::of(self.a * next.a, self.b * next.a + next.b)
+        Pair::of(self.a * next.a, self.b.max(next.a) + next.b)
     }
 
     fn folded(self, f: impl Fn(f32, f32) -> f32) -> f32 {
