@@ -379,6 +379,7 @@ impl Collector<'_> {
                 let given = self.defined.give(&owner, name, &[Space::Values]);
                 self.keep(given);
             }
+            let mut module = module.clone();
             let (name, kind) = match member {
                 syn::ImplItem::Const(member) => {
                     let kind = constant(&member.ident, &member.ty, &member.expr);
@@ -387,10 +388,14 @@ impl Collector<'_> {
                 syn::ImplItem::Type(member) => (plain(&member.ident), alias(&member.ident, &member.ty)),
                 syn::ImplItem::Fn(member) if is_marked || marks_of(&member.attrs).0 == Mark::Device => {
                     let read = parse::read_method(member, item, &file);
-                    match self.keep(read) {
-                        Some(read) => (plain(&member.sig.ident), ItemKind::Function(Arc::new(read.tree))),
-                        None => continue,
-                    }
+                    let Some(read) = self.keep(read) else {
+                        continue;
+                    };
+                    let name = plain(&member.sig.ident);
+                    // Several blocks of traits may have methods of a name.
+                    let within = format!("{}::{name} {}", owner.join("::"), self.items.blocks.len());
+                    module = self.inner_of(&member.block, &within, &module);
+                    (name, ItemKind::Function(Arc::new(read.tree)))
                 }
                 syn::ImplItem::Fn(member) => (
                     plain(&member.sig.ident),
@@ -398,11 +403,7 @@ impl Collector<'_> {
                 ),
                 _ => continue,
             };
-            let item = Item {
-                module: module.clone(),
-                kind,
-            };
-            members.push((name, item));
+            members.push((name, Item { module, kind }));
         }
         self.items.blocks.push(Block {
             owner,

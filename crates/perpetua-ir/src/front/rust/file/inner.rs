@@ -17,19 +17,24 @@ impl Visit<'_> for Inner {
 impl Collector<'_> {
     /// Collects the items of a function that was collected.
     pub(super) fn inner(&mut self, item: &syn::ItemFn, module: &ModulePath) {
-        let mut inner = Inner::default();
-        inner.visit_block(&item.block);
-        if inner.0.is_empty() {
-            return;
-        }
-        let mut own = module.clone();
-        // No other module has such a name.
-        own.push(format!("in {}", plain(&item.sig.ident)));
-        self.items.modules.push(own.clone());
-        self.import(&syn::parse_quote!(super::*), &own, Vec::new());
-        self.module(&inner.0, &own);
+        let own = self.inner_of(&item.block, &plain(&item.sig.ident), module);
         if let Some(function) = self.items.items.get_mut(&child(module, &item.sig.ident)) {
             function.module = own;
         }
+    }
+
+    /// Collects the items of a function's or a method's code; gives the module in which its names mean what they mean.
+    pub(super) fn inner_of(&mut self, code: &syn::Block, name: &str, module: &ModulePath) -> ModulePath {
+        let mut inner = Inner::default();
+        inner.visit_block(code);
+        let mut own = module.clone();
+        if !inner.0.is_empty() {
+            // No other module has such a name.
+            own.push(format!("in {name}"));
+            self.items.modules.push(own.clone());
+            self.import(&syn::parse_quote!(super::*), &own, Vec::new());
+            self.module(&inner.0, &own);
+        }
+        own
     }
 }
