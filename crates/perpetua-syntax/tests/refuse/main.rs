@@ -181,14 +181,9 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
     ("§union U { x: f32, y: u32 }", Device, &[(R::UnionType, "")]),
     ("#[repr(C)] struct §S;", Device, &[(R::EmptyStruct, "")]),
     (
-        "#[repr(C)] struct S { a: §&'static f32, b: §(f32, f32), c: §[(); 3], d: §Vec<f32>, e: Inner }",
+        "#[repr(C)] struct S { a: §&'static f32, b: (f32, f32), c: §[(); 3], d: §Vec<f32>, e: Inner }",
         Device,
-        &[
-            (R::FieldType, ""),
-            (R::FieldType, ""),
-            (R::FieldType, ""),
-            (R::HeapType, "Vec"),
-        ],
+        &[(R::FieldType, ""), (R::FieldType, ""), (R::HeapType, "Vec")],
     ),
     (
         "enum E { A, B(§Option<&'static f32>, Option<f32>, (f32, [u8; 2])), C { x: §&'static f32 } }",
