@@ -103,7 +103,7 @@ impl AttentionKernel {
         self
     }
 
-    /// By products in stages ([`Capability::Stages`](perpetua_ir::back::Capability::Stages)), which without this are taken where the device and the rest allow it and keys are a multiple of 128:
+    /// By products in stages (`Capability::Stages`), which without this are taken where the device and the rest allow it and keys are a multiple of 128:
     /// [`Element::F16`] or [`Element::Bf16`], heads of 64 or 128 columns, no lengths, buffers that begin at multiples of 16 bytes. Else a launch
     /// says what is not so. A scale that is no positive number is left to the other kernel.
     ///
