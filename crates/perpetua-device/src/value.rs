@@ -151,7 +151,7 @@ impl ValueArg {
         }
     }
 
-    /// The bytes that a parameter of type `ty` takes, once [`Signature::check`] has passed.
+    /// The bytes that a parameter of type `ty` takes, once `Signature::check` has passed.
     pub fn bytes_for(&self, ty: &Type) -> Cow<'_, [u8]> {
         match self.bytes().len() == ty.size() as usize {
             true => self.bytes().into(),

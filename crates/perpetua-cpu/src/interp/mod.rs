@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Numbers.** Every operator means what [`ops::eval`](crate::eval) says, on every processor the same. Nothing is
+//! **Numbers.** Every operator means what [`ops::eval`](perpetua_ir::ops::eval) says, on every processor the same. Nothing is
 //! contracted, also where a kernel would allow it.
 //!
 //! **Faults.** A faulting load gives zero, a faulting store or atomic does not happen, and the lane goes dead: it executes

@@ -106,7 +106,7 @@ impl Sync {
 /// Where a [`Place`] starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
-    /// Buffer parameter by its index in [`Kernel::params`]; the path must begin with [`Step::Index`].
+    /// Buffer parameter by its index in [`Kernel::params`](super::Kernel::params); the path must begin with [`Step::Index`].
     Buffer(u32),
     /// Shared variable by index; a dynamic one's path must begin with [`Step::Index`].
     Shared(u32),
@@ -290,7 +290,7 @@ pub enum Op {
     Const(Scalar, u64),
     /// All bits zero, of any type.
     Zero(Type),
-    /// Parameter of value kind, by its index in [`Kernel::params`].
+    /// Parameter of value kind, by its index in [`Kernel::params`](super::Kernel::params).
     Param(u32),
     /// A value that the launch supplies.
     Builtin(Builtin),
