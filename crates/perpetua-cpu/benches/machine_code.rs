@@ -1,6 +1,6 @@
 //! Machine code beside the interpreter, on one thread: nanoseconds a lane, and the time from verified IR to what runs (an
 //! interpreter's program; machine code in executable memory). The kernel `long` has a hundred lines.
-//! `cargo bench -p perpetua-ir --features machine-code,transpile --bench machine_code`; with `-- --interpreter` the interpreter alone,
+//! `cargo bench -p perpetua-cpu --features machine-code --bench machine_code`; with `-- --interpreter` the interpreter alone,
 //! with a part of a name those kernels alone.
 
 // A benchmark may unwrap: a failed expectation ends it.
