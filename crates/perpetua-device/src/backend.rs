@@ -135,6 +135,25 @@ pub trait GpuContext: MaybeSend + MaybeSync + 'static {
         })
     }
 
+    /// Makes memory of `contexts.len()` parts, one in the memory of each of `contexts`, the first of which is this one, that all of them reach as one
+    /// piece: at least `bytes` in each, in the order of `contexts`. Gives it as each context's, and how many bytes a part has. The content is
+    /// unspecified, and initialised. [`Error::Unsupported`] where one does not reach another's memory.
+    fn span(&self, contexts: &[&dyn GpuContext], bytes: u64) -> Result<(Vec<DevicePtr>, u64)> {
+        let _ = (contexts, bytes);
+        Err(Error::no_span(self.info().backend))
+    }
+
+    /// Mapped memory of another context of this backend, as this one's: the same bytes, which the host goes on reaching. [`Error::Unsupported`] where
+    /// drivers map host memory for one device alone.
+    fn map_again(&self, memory: &DevicePtr) -> Result<DevicePtr> {
+        let _ = memory;
+        Err(Error::Unsupported {
+            backend: self.info().backend,
+            operation: "map another device's host memory",
+            remedy: "copy the data into memory of the device's own",
+        })
+    }
+
     /// Takes the driver's stream `handle`, which `owner` owns, as a stream, so that work here and work of others is
     /// ordered. `owner` is dropped when the last clone is gone and work submitted here has ended, or at once on an error:
     /// [`Error::WrongDevice`] for another device's stream, [`Error::Unsupported`] where the driver has no streams.

@@ -430,6 +430,15 @@ impl From<Box<Fault>> for Error {
 }
 
 impl Error {
+    /// That devices of `backend` do not reach each other's memory.
+    pub(crate) fn no_span(backend: BackendKind) -> Error {
+        Error::Unsupported {
+            backend,
+            operation: "reach another device's memory",
+            remedy: "copy through the host, or use devices with a link between them",
+        }
+    }
+
     /// The same for a render error of `backend`.
     pub fn render(backend: BackendKind, error: RenderError) -> Error {
         let error = Box::new(error);

@@ -48,6 +48,31 @@ impl Device {
     }
 }
 
+impl<T: GpuType> MappedBuffer<T> {
+    /// The same elements as another device's, of the same backend: its kernels reach them, too.
+    ///
+    /// ```
+    /// use perpetua_device::{BackendKind, Device};
+    /// let [first, second] = [Device::new(BackendKind::Cpu, 0)?, Device::new(BackendKind::Cpu, 0)?];
+    /// let here = first.mapped::<u32>(4)?;
+    /// let there = here.on(&second)?;
+    /// here.store(2, 9)?;
+    /// assert_eq!(there.load(2)?, 9);
+    /// # Ok::<(), perpetua_device::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on backends whose devices share no host memory, [`Error::WrongDevice`] for a device of another backend.
+    pub fn on(&self, device: &Device) -> Result<MappedBuffer<T>> {
+        let ptr = device.context().map_again(self.buffer.ptr())?;
+        let base = host_base::<T>(&ptr, self.buffer.len())?;
+        Ok(MappedBuffer {
+            buffer: Buffer::from_ptr(ptr, self.buffer.len(), device.clone()),
+            base,
+        })
+    }
+}
+
 // Where `len` elements of `T` lie for the host. The trait `DeviceMemory` promises alignment and validity; room is checked.
 fn host_base<T>(ptr: &DevicePtr, len: usize) -> Result<NonNull<T>> {
     let base = ptr.host_ptr().ok_or(Error::InvalidState {

@@ -41,6 +41,7 @@ mod adopt;
 pub mod buffer;
 pub mod dynamic;
 pub mod host_buffer;
+mod span;
 
 pub mod kernel;
 pub mod layout;
@@ -118,6 +119,7 @@ pub use select::{
 };
 pub use signature::{BufferArg, KernelArg, Signature};
 pub use source::{CompileOptions, KernelId, KernelSource, KernelSpec};
+pub use span::Span;
 pub use stream::{Event, Graph, Stream};
 pub use value::{ArgType, ValueArg};
 pub use way::Way;

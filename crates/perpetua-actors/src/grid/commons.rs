@@ -9,12 +9,13 @@ use perpetua::prelude::*;
 use perpetua_device::{Buffer, Device, Error, MappedBuffer, Stream};
 use perpetua_ir::back::Capability;
 
+use super::bridge::{Bridge, Shore, packet_of};
 use super::place::{Part, Place};
 use super::port::{Port, Slots};
 use crate::error::{ActorError, Result};
 use crate::kernels::layout::{
-    ACTOR_WORDS, BOX_DONE, BOX_RESERVED, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, ORDER_WORDS, REFUSED,
-    REPORT_VECTORS, SLOT_VECTORS,
+    ACTOR_WORDS, BOX_DONE, BOX_RESERVED, BOX_TAKEN, BOX_TICKET, HANDLED, HOME_WORDS, MOST_DEVICES,
+    ORDER_WORDS, REFUSED, REPORT_VECTORS, SLOT_VECTORS,
 };
 use crate::message::PACKET_WORDS;
 use crate::sync::Vector;
@@ -98,6 +99,13 @@ pub struct Commons {
     pub(super) ports: Vec<Port>,
     /// Where messages' vectors lie, from the first handler of vectors on.
     arena: OnceLock<MappedBuffer<u32>>,
+    /// The first device's, whose arena this one maps.
+    arena_of: OnceLock<Arc<Commons>>,
+    /// What a kernel gets in their place.
+    pub(super) no_boxes: Buffer<U32x4>,
+    pub(super) no_links: Buffer<u32>,
+    /// Boxes for packets from other devices, where there are such.
+    pub(super) bridge: OnceLock<Bridge>,
     /// The homes that are taken.
     taken: Mutex<Vec<bool>>,
     /// Nanoseconds since 1970 when the device's clock was zero; wraps.
@@ -195,6 +203,10 @@ impl Commons {
             reports,
             ports,
             arena: OnceLock::new(),
+            arena_of: OnceLock::new(),
+            bridge: OnceLock::new(),
+            no_boxes: device.zeros(1)?,
+            no_links: device.zeros(1)?,
             taken: Mutex::new(vec![false; homes]),
         };
         device.default_stream().synchronize()?;
@@ -220,8 +232,23 @@ impl Commons {
         if let Some(arena) = self.arena.get() {
             return Ok(arena);
         }
-        let arena = self.device.mapped::<u32>(words)?;
+        let arena = match self.arena_of.get() {
+            Some(first) => first.arena(words)?.on(&self.device)?,
+            None => self.device.mapped::<u32>(words)?,
+        };
         Ok(self.arena.get_or_init(|| arena))
+    }
+
+    /// From here on this device's homes reach the vectors of that one's, which is of the same backend.
+    pub(crate) fn share_arena(&self, first: &Arc<Commons>) {
+        if first.device.backend() == self.device.backend() {
+            let _ = self.arena_of.set(Arc::clone(first));
+        }
+    }
+
+    /// Whether its vectors lie in another device's arena.
+    pub(crate) fn shares_arena(&self) -> bool {
+        self.arena_of.get().is_some()
     }
 
     /// The packets in a home's box, which must not run.
@@ -234,20 +261,38 @@ impl Commons {
             return Ok(Vec::new());
         };
         let slots = self.shape.boxes as usize;
-        (0..ticket.wrapping_sub(*taken))
-            .map(|i| {
-                let slot = home * slots + (taken.wrapping_add(i) & (self.shape.boxes - 1)) as usize;
-                let vectors = self
-                    .inbox
-                    .slice(slot * SLOT_VECTORS..(slot + 1) * SLOT_VECTORS)?
-                    .read()?;
-                let mut packet = [0; PACKET_WORDS];
-                for (three, v) in packet.chunks_exact_mut(3).zip(vectors) {
-                    three.copy_from_slice(&[v.x, v.y, v.z]);
-                }
-                Ok(packet)
-            })
-            .collect()
+        let from_here = (0..ticket.wrapping_sub(*taken)).map(|i| {
+            let slot = home * slots + (taken.wrapping_add(i) & (self.shape.boxes - 1)) as usize;
+            let vectors = self
+                .inbox
+                .slice(slot * SLOT_VECTORS..(slot + 1) * SLOT_VECTORS)?
+                .read()?;
+            Ok(packet_of(&vectors))
+        });
+        let mut packets = from_here.collect::<Result<Vec<_>>>()?;
+        if let Some(bridge) = self.bridge.get() {
+            packets.extend(bridge.boxed(home as u32, &words)?);
+        }
+        Ok(packets)
+    }
+
+    /// Whether all that homes here have sent to other devices' homes has been handled there.
+    pub(crate) fn far_is_done(&self) -> bool {
+        // A device that does not answer has lost it.
+        self.bridge
+            .get()
+            .is_none_or(|bridge| bridge.is_done().unwrap_or(true))
+    }
+
+    /// How many packets were ever put into the box of the home of an actor of another device, by homes here, and how many of these it has handled; `None`
+    /// where what is sent there goes by the host. Both wrap at 2^32.
+    pub(crate) fn sent_far(&self, actor: u32) -> Option<(u32, u32)> {
+        self.bridge.get()?.sent_to(actor).ok()?
+    }
+
+    /// Whether packets go to other devices without the host.
+    pub(crate) fn is_bridged(&self) -> bool {
+        self.bridge.get().is_some()
     }
 
     /// Takes so many homes, of which `fit` have room on a multiprocessor, for actors with numbers below `end`; gives the first one's number, and their part of
@@ -285,6 +330,9 @@ impl Commons {
         homes: Range<u32>,
         actors: Range<u32>,
     ) -> Result<Vec<[u32; PACKET_WORDS]>> {
+        if let Some(bridge) = self.bridge.get() {
+            bridge.withdraw(actors.clone())?;
+        }
         let mut left = Vec::new();
         let nowhere = vec![u32::MAX; actors.len()];
         let actors = actors.start as usize..actors.end as usize;
@@ -293,7 +341,10 @@ impl Commons {
             left.extend(self.boxed(home as usize)?);
             let at = home as usize * HOME_WORDS;
             let words = self.homes.slice(at..at + HOME_WORDS)?;
-            let mut own = words.read()?;
+            let mut own: [u32; HOME_WORDS] = words.read()?.try_into().unwrap_or([0; HOME_WORDS]);
+            if let Some(bridge) = self.bridge.get() {
+                bridge.empty(home, &mut own)?;
+            }
             own[HANDLED..=REFUSED].fill(0);
             own[BOX_TAKEN] = own[BOX_TICKET];
             own[BOX_RESERVED] = own[BOX_TICKET];
@@ -305,4 +356,36 @@ impl Commons {
         taken[homes.start as usize..homes.end as usize].fill(false);
         Ok(left)
     }
+}
+
+/// Makes boxes between the devices of these, which must have no grids yet.
+///
+/// # Errors
+/// [`Error::Unsupported`] where a device does not reach another one's memory, or where there are more than [`MOST_DEVICES`].
+pub(crate) fn connect(all: &[Arc<Commons>]) -> Result<()> {
+    let Some(first) = all.first() else {
+        return Ok(());
+    };
+    if all.len() > MOST_DEVICES {
+        return Err(Error::Unsupported {
+            backend: first.device.backend(),
+            operation: "boxes between more than eight devices",
+            remedy: "use runtimes of fewer devices",
+        }
+        .into());
+    }
+    let shapes = all.iter().map(|commons| commons.shape);
+    let largest = |of: fn(Shape) -> u32| shapes.clone().map(of).max().unwrap_or_default();
+    let shores = all.iter().map(|commons| Shore {
+        device: commons.device.clone(),
+        copies: commons.copies.clone(),
+        directory: commons.directory.clone(),
+        routes: Mutex::default(),
+    });
+    let (capacity, homes) = (largest(|shape| shape.boxes), largest(|shape| shape.homes));
+    let ends = Bridge::between(shores.collect(), capacity, homes)?;
+    for (commons, end) in all.iter().zip(ends) {
+        let _ = commons.bridge.set(end);
+    }
+    Ok(())
 }

@@ -154,7 +154,9 @@ impl Grid {
         };
         let verified = resident.verified(device.info().pointer_width())?;
         let lanes = options.group_size.clamp(1, GROUP_LANES as u32);
-        let special = Special::new(device, commons.shape, actors, homes, lanes, on_fault);
+        let bridge = commons.bridge.get();
+        let devices = bridge.map_or(0, |bridge| bridge.numbers().devices);
+        let special = Special::new(device, commons.shape, actors, homes, lanes, on_fault, devices);
         let kernel = device.compile_ir(&special.kernel(&verified))?;
         let element = state_type(&kernel)?;
         // A fault brings a state back: behind all of them there is a place for what each was.
@@ -191,6 +193,9 @@ impl Grid {
             &records,
         )?;
         copies.write(&commons.directory.slice(range)?, &at_home)?;
+        if let Some(bridge) = bridge {
+            bridge.announce(first_actor..first_actor + actors, first_home, homes)?;
+        }
         copies.synchronize()?;
         device.default_stream().synchronize()?;
         let shared = Arc::new(Homes {

@@ -7,6 +7,7 @@ use perpetua::kernel::resident::U32x4;
 use perpetua_device::gate::Parkable;
 use perpetua_device::{Error, KernelArg, LaunchConfig, args};
 
+use super::bridge::Bridge;
 use super::homes::Homes;
 use super::port::Port;
 use crate::kernels::layout::{COMMAND_PARK, HOME_LANES, ORDER_LEAVE, ORDER_WORDS, REPORT_VECTORS};
@@ -111,6 +112,11 @@ impl Parkable for Homes {
         self.order_to_leave(false);
         let states = lock(&self.states).clone();
         let special = &self.special;
+        let bridge = commons.bridge.get();
+        let far = bridge.map(Bridge::numbers).unwrap_or_default();
+        let (peers, links) = bridge.map_or((&commons.no_boxes, &commons.no_links), |bridge| {
+            (bridge.boxes(), bridge.links())
+        });
         let mut arguments = args![
             &commons.ingress,
             &commons.egress,
@@ -123,6 +129,8 @@ impl Parkable for Homes {
             &states,
             &self.first_states,
             &self.latencies,
+            peers,
+            links,
             self.first_actor,
             self.first_home,
             self.actors,
@@ -138,6 +146,11 @@ impl Parkable for Homes {
             special.latencies_each,
             special.on_fault,
             self.patience.as_nanos().min(1 << 62) as u64,
+            special.devices,
+            far.own,
+            far.far_boxes,
+            far.far_homes,
+            far.link_words,
         ]
         .to_vec();
         arguments.extend(self.arena.as_deref().map(KernelArg::from));

@@ -26,6 +26,7 @@ pub(super) struct Special {
     pub(super) group_size: u32,
     pub(super) latencies_each: u32,
     pub(super) on_fault: u32,
+    pub(super) devices: u32,
 }
 
 impl Special {
@@ -37,6 +38,7 @@ impl Special {
         homes: u32,
         group_size: u32,
         on_fault: OnFault,
+        devices: u32,
     ) -> Special {
         Special {
             ring_mask: shape.ring - 1,
@@ -50,6 +52,7 @@ impl Special {
             group_size,
             latencies_each: u32::from(actors <= OWN_LATENCIES),
             on_fault: on_fault as u32,
+            devices,
         }
     }
 
@@ -63,6 +66,7 @@ impl Special {
             ("group_size", self.group_size),
             ("latencies_each", self.latencies_each),
             ("on_fault", self.on_fault),
+            ("devices", self.devices),
         ];
         bind_scalars(resident, &values.map(|(name, value)| (name, value.into())))
     }

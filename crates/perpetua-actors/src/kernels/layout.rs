@@ -38,6 +38,8 @@ pub const REFUSED: usize = 4;
 pub const CLOCK_LOW: usize = 5;
 /// The home's clock, upper half.
 pub const CLOCK_HIGH: usize = 6;
+/// From here on, of each other device, the number of the next packet from there.
+pub const NEXT_FAR: usize = 8;
 /// Packets taken out of the home's box. In a cache line that other homes read.
 pub const BOX_TAKEN: usize = 32;
 /// Tickets to the home's box that were given out.
@@ -47,6 +49,14 @@ pub const BOX_RESERVED: usize = 34;
 
 /// Packets out of the home's box that were handled, with what their handlers sent.
 pub const BOX_DONE: usize = 35;
+
+/// Words of the link to a home on another device, in the sender's device's memory, in the order of those of a box from [`BOX_TAKEN`] on: the
+/// receiver stores the first and the last of them, over the link between the devices.
+pub const LINK_WORDS: usize = 8;
+/// In the directory: the actor's home is on another device, and the other bits are the number of its box there, of all devices' boxes.
+pub const IS_FAR: u32 = 1 << 31;
+/// Devices whose homes may have boxes for each other.
+pub const MOST_DEVICES: usize = 8;
 
 /// Words of an actor's record, in device memory: its state of life, handlers run to their end, what these sent, what their outboxes had no
 /// room for; then the upper halves of the second and the third; then how many packets have left it because a box was full ([`REASON_FULL`]). The last

@@ -45,6 +45,56 @@ pub fn release(lock: &mut [u32; 2]) {
     poke(lock, 1, next);
 }
 
+/// What a home knows, when it comes to its device: the numbers of the next packets from the host, out of its box and out of those for other devices' packets; packets put out
+/// and taken out by the host, handlers run, faults, packets refused; its clock.
+#[device]
+pub fn recall(
+    homes: &[u32],
+    words: usize,
+    devices: u32,
+    next: &mut [u32; 10],
+    known: &mut [u32; 5],
+    stamps: &mut [u64; 1],
+) {
+    next[0] = homes[words];
+    next[1] = atomic_load(&homes[words + 32]);
+    if devices != 0 {
+        for far in 0..devices as usize {
+            next[2 + far] = homes[words + 8 + far];
+        }
+    }
+    known[0] = homes[words + 1];
+    known[1] = homes[words + 1];
+    known[2] = homes[words + 2];
+    known[3] = homes[words + 3];
+    known[4] = homes[words + 4];
+    stamps[0] = homes[words + 5] as u64 | ((homes[words + 6] as u64) << 32);
+}
+
+/// The same, when it leaves.
+#[device]
+pub fn keep(
+    homes: &mut [u32],
+    words: usize,
+    devices: u32,
+    next: &[u32; 10],
+    known: &[u32; 5],
+    stamps: &[u64; 1],
+) {
+    homes[words] = next[0];
+    if devices != 0 {
+        for far in 0..devices as usize {
+            homes[words + 8 + far] = next[2 + far];
+        }
+    }
+    homes[words + 1] = known[0];
+    homes[words + 2] = known[2];
+    homes[words + 3] = known[3];
+    homes[words + 4] = known[4];
+    homes[words + 5] = stamps[0] as u32;
+    homes[words + 6] = (stamps[0] >> 32) as u32;
+}
+
 /// A stamp's microseconds from nanoseconds since 1970, or one less. By 2^68 / 125 in two halves, without the lowest product: devices divide
 /// slowly.
 #[device]
@@ -128,26 +178,89 @@ pub struct Place {
     pub tag: u32,
 }
 
-/// Takes a place in a home's box, where there is one now. `again`: there was none a moment ago. Who asks for room takes some meanwhile, so of many
+/// One vector of a slot of a home's ring from the host.
+#[device]
+pub fn look_at_host(
+    ingress: &[::perpetua::kernel::resident::U32x4],
+    at: u32,
+) -> ::perpetua::kernel::resident::U32x4 {
+    atomic_load_explicit(&ingress[at as usize], Ordering::Relaxed, Scope::System)
+}
+
+/// One vector of a slot of a home's box; `far`: of one for packets from another device.
+#[device]
+pub fn look(
+    inbox: &[::perpetua::kernel::resident::U32x4],
+    peers: &[::perpetua::kernel::resident::U32x4],
+    far: bool,
+    at: u32,
+) -> ::perpetua::kernel::resident::U32x4 {
+    if far {
+        atomic_load_explicit(&peers[at as usize], Ordering::Relaxed, Scope::System)
+    } else {
+        atomic_load_explicit(&inbox[at as usize], Ordering::Relaxed, Scope::Device)
+    }
+}
+
+/// The device whose packets are looked for behind this one's.
+#[device]
+pub fn next_of(peer: u32, own: u32, devices: u32) -> u32 {
+    let next = if peer + 1 == devices { 0 } else { peer + 1 };
+    if next == own { (next + 1) % devices } else { next }
+}
+
+/// Packets taken out of a box; of one on another device, that device tells.
+#[device]
+pub fn taken_out<const FAR: bool>(words: &[u32], at: usize) -> u32 {
+    if FAR {
+        atomic_load_explicit(&words[at], Ordering::Relaxed, Scope::System)
+    } else {
+        atomic_load(&words[at])
+    }
+}
+
+/// Counts what was taken out of a box, or handled, where its senders look: on this device, or on theirs.
+#[device]
+pub fn count_out(homes: &mut [u32], links: &mut [u32], far: bool, here: usize, there: u32, count: u32) {
+    if far {
+        atomic_store_explicit(
+            &mut links[there as usize],
+            count,
+            Ordering::Relaxed,
+            Scope::System,
+        );
+    } else {
+        atomic_store(&mut homes[here], count);
+    }
+}
+
+/// Takes a place in a home's box, where there is one now: the `number`th box of the device, or `FAR` of all devices, whose words are `words` from `at` on. `again`:
+/// there was none a moment ago. Who asks for room takes some meanwhile, so of many
 /// who ask again and again none might find any: they look first. `held`: what the sender has sent before waits at the host, and this is to go behind it.
 #[device]
-pub fn place(homes: &mut [u32], home: u32, mask: u32, again: bool, held: bool) -> Place {
-    let words = home as usize * 64;
+pub fn place<const FAR: bool>(
+    words: &mut [u32],
+    at: usize,
+    number: u32,
+    mask: u32,
+    again: bool,
+    held: bool,
+) -> Place {
     let mut taken = Place {
         reason: 4,
         slot: 0,
         tag: 0,
     };
-    if !held && (!again || atomic_load(&homes[words + 34]) - atomic_load(&homes[words + 32]) <= mask) {
+    if !held && (!again || atomic_load(&words[at + 2]) - taken_out::<FAR>(words, at) <= mask) {
         // Room first, then a ticket: there are never more tickets than room.
-        let before = atomic_add(&mut homes[words + 34], 1);
-        if before - atomic_load(&homes[words + 32]) <= mask {
-            let number = atomic_add(&mut homes[words + 33], 1);
+        let before = atomic_add(&mut words[at + 2], 1);
+        if before - taken_out::<FAR>(words, at) <= mask {
+            let ticket = atomic_add(&mut words[at + 1], 1);
             taken.reason = 0;
-            taken.slot = (home * (mask + 1) + (number & mask)) * 8;
-            taken.tag = number + 1;
+            taken.slot = (number * (mask + 1) + (ticket & mask)) * 8;
+            taken.tag = ticket + 1;
         } else {
-            atomic_sub(&mut homes[words + 34], 1);
+            atomic_sub(&mut words[at + 2], 1);
         }
     }
     taken
@@ -169,16 +282,7 @@ pub fn may_wait(
     }
     // Relaxed: it only says that others take nothing out any more. It lies in the host's memory, so waiting costs a microsecond.
     let leaves = atomic_load_explicit(&orders[own as usize * 16 + 1], Ordering::Relaxed, Scope::System);
-    tell_host(
-        reports,
-        own as usize * 4 + 2,
-        ::perpetua::kernel::resident::U32x4 {
-            x: now as u32,
-            y: 1,
-            z: 0,
-            w: 0,
-        },
-    );
+    pulse(reports, own as usize, now as u32, 1);
     leaves == 0 && now <= *until
 }
 
@@ -295,9 +399,9 @@ pub fn put_here(
     atomic_store_explicit(&mut inbox[at + 7], packet[7], Ordering::Relaxed, Scope::Device);
 }
 
-/// The same for a slot of the ring to the host.
+/// The same for a slot of the ring to the host, or of a box on another device.
 #[device]
-pub fn put_to_host(
+pub fn put_away(
     egress: &mut [::perpetua::kernel::resident::U32x4],
     at: usize,
     packet: &[::perpetua::kernel::resident::U32x4; 8],
@@ -348,6 +452,18 @@ pub fn count_run(actors: &mut [u32], actor: u32, known: u32, latencies: &mut [u3
         Ordering::Relaxed,
         Scope::Device,
     );
+}
+
+/// Tells the host that a home lives: by a number that differs from the last one it was told, and whether it waits for room.
+#[device]
+pub fn pulse(reports: &mut [::perpetua::kernel::resident::U32x4], home: usize, sign: u32, waits: u32) {
+    let vector = ::perpetua::kernel::resident::U32x4 {
+        x: sign,
+        y: waits,
+        z: 0,
+        w: 0,
+    };
+    tell_host(reports, home * 4 + 2, vector);
 }
 
 /// Tells the host something.

@@ -33,6 +33,8 @@ macro_rules! __resident_kernel {
             states: &mut [$($state)+],
             first_states: &[$($state)+],
             latencies: &mut [u32],
+            peers: &mut [::perpetua::kernel::resident::U32x4],
+            links: &mut [u32],
             first_actor: u32,
             first_home: u32,
             actor_count: u32,
@@ -48,6 +50,11 @@ macro_rules! __resident_kernel {
             latencies_each: u32,
             on_fault: u32,
             send_patience: u64,
+            devices: u32,
+            own_device: u32,
+            far_boxes: u32,
+            far_homes: u32,
+            link_words: u32,
             $($arena: &mut [u32],)?
         ) {
             // Packets that have come.
@@ -59,7 +66,7 @@ macro_rules! __resident_kernel {
             // What the home knows; only the lock's holder touches it. The numbers of the next packets of both sources are read without the
             // lock, and whether the home stays.
             let lock = ::perpetua::prelude::shared_array::<[u32; 2]>();
-            let next = ::perpetua::prelude::shared_array::<[u32; 2]>();
+            let next = ::perpetua::prelude::shared_array::<[u32; 10]>();
             let stays = ::perpetua::prelude::shared_array::<[u32; 1]>();
             // Packets put out and taken out by the host, handlers run, faults, packets refused.
             let known = ::perpetua::prelude::shared_array::<[u32; 5]>();
@@ -73,30 +80,26 @@ macro_rules! __resident_kernel {
             let words = home * 64;
             // Of the first slots of its rings, this lane's vector.
             let ring = home as u32 * (ring_mask + 1) * 8;
-            let boxes = home as u32 * (box_mask + 1) * 8 + (lane & 7);
+            let mut boxes = home as u32 * (box_mask + 1) * 8 + (lane & 7);
             let clears = ::perpetua::prelude::local_id_x() as usize;
-            claims[clears] = u32::MAX;
-            claims[clears + 128] = u32::MAX;
-            claims[clears + 256] = u32::MAX;
-            claims[clears + 384] = u32::MAX;
+            for i in 0..4 {
+                claims[clears + 128 * i] = u32::MAX;
+            }
             if clears == 0 {
                 lock[0] = 0;
                 lock[1] = 0;
                 stays[0] = 1;
-                next[0] = homes[words];
-                next[1] = ::perpetua::prelude::atomic_load(&homes[words + 32]);
-                known[0] = homes[words + 1];
-                known[1] = homes[words + 1];
-                known[2] = homes[words + 2];
-                known[3] = homes[words + 3];
-                known[4] = homes[words + 4];
-                stamps[0] = homes[words + 5] as u64 | ((homes[words + 6] as u64) << 32);
+                ::perpetua::actors::kernels::parts::recall(homes, words, devices, next, known, stamps);
             }
             ::perpetua::prelude::sync_threads();
             let from_host = watcher < host_watchers;
-            let source = if from_host { 0usize } else { 1usize };
+            // One watches the boxes for packets from other devices, in turn. (With `&`: so no devices, which is bound, make it false, and its branches are gone.)
+            let from_far = (devices != 0) & (watcher == host_watchers + 1);
+            let mut peer = own_device;
+            let mut source = if from_host { 0usize } else { 1usize };
+            let mut link = 0u32;
             // Nobody else watches.
-            let mut running = watcher <= host_watchers;
+            let mut running = (watcher <= host_watchers) | from_far;
             // Slots that are looked at together: the bus has room for many only where many have come.
             let widest = if $group { 1u32 } else { 4u32 };
             let mut span = if from_host { 1u32 } else { widest };
@@ -105,6 +108,13 @@ macro_rules! __resident_kernel {
             let mut ctx = ::perpetua::actors::Context::new(0, lane, if $group { group_size } else { 1 });
             while running {
                 ::perpetua::prelude::converge();
+                if from_far {
+                    peer = ::perpetua::actors::kernels::parts::next_of(peer, own_device, devices);
+                    source = 2 + peer as usize;
+                    let its = own_device * far_boxes + peer * far_homes + home as u32;
+                    boxes = its * (box_mask + 1) * 8 + (lane & 7);
+                    link = peer * link_words + its * 8;
+                }
                 let number = ::perpetua::actors::kernels::parts::peek(&next, source);
                 let mut slot = lane / 8;
                 let looks = slot < span;
@@ -113,17 +123,9 @@ macro_rules! __resident_kernel {
                 }
                 let mut vector = ::perpetua::kernel::resident::U32x4 { x: 0, y: 0, z: 0, w: 0 };
                 if from_host {
-                    vector = ::perpetua::prelude::atomic_load_explicit(
-                        &ingress[(ring + ((number + slot) & ring_mask) * 8 + (lane & 7)) as usize],
-                        ::perpetua::kernel::atomic::Ordering::Relaxed,
-                        ::perpetua::kernel::atomic::Scope::System,
-                    );
+                    vector = ::perpetua::actors::kernels::parts::look_at_host(ingress, ring + ((number + slot) & ring_mask) * 8 + (lane & 7));
                 } else {
-                    vector = ::perpetua::prelude::atomic_load_explicit(
-                        &inbox[(boxes + ((number + slot) & box_mask) * 8) as usize],
-                        ::perpetua::kernel::atomic::Ordering::Relaxed,
-                        ::perpetua::kernel::atomic::Scope::Device,
-                    );
+                    vector = ::perpetua::actors::kernels::parts::look(inbox, peers, from_far, boxes + ((number + slot) & box_mask) * 8);
                 }
                 polls += 1;
                 ::perpetua::prelude::converge();
@@ -136,8 +138,7 @@ macro_rules! __resident_kernel {
                         span = 1;
                     }
                     if (polls & 1023) == 0 && watcher == 0 && leads {
-                        let pulse = ::perpetua::kernel::resident::U32x4 { x: polls, y: 0, z: 0, w: 0 };
-                        ::perpetua::actors::kernels::parts::tell_host(reports, home * 4 + 2, pulse);
+                        ::perpetua::actors::kernels::parts::pulse(reports, home, polls, 0);
                     }
                     if idle > patience {
                         ::perpetua::prelude::nap(500);
@@ -170,11 +171,7 @@ macro_rules! __resident_kernel {
                 let mut more = count == 4 && !from_host;
                 while ::perpetua::prelude::subgroup_any(more) {
                     let behind = number + come + slot;
-                    vector = ::perpetua::prelude::atomic_load_explicit(
-                        &inbox[(boxes + (behind & box_mask) * 8) as usize],
-                        ::perpetua::kernel::atomic::Ordering::Relaxed,
-                        ::perpetua::kernel::atomic::Scope::Device,
-                    );
+                    vector = ::perpetua::actors::kernels::parts::look(inbox, peers, from_far, boxes + (behind & box_mask) * 8);
                     ::perpetua::prelude::converge();
                     let further = ::perpetua::actors::kernels::parts::whole_slots(
                         ::perpetua::prelude::subgroup_ballot(vector.w == behind + 1)[0],
@@ -189,9 +186,9 @@ macro_rules! __resident_kernel {
                 ::perpetua::prelude::converge();
                 if leads {
                     ::perpetua::actors::kernels::parts::poke(next, source, number + come);
+                    // Their words are here: their tags were compared.
                     if !from_host {
-                        // Their words are here: their tags were compared.
-                        ::perpetua::prelude::atomic_store(&mut homes[words + 32], number + come);
+                        ::perpetua::actors::kernels::parts::count_out(homes, links, from_far, words + 32, link, number + come);
                     }
                 }
                 let mut out = known[0];
@@ -396,14 +393,21 @@ macro_rules! __resident_kernel {
                         // To a home's box, or to the host.
                         let mut place = ::perpetua::actors::kernels::parts::Place { reason: 5, slot: 0, tag: 0 };
                         let what = entry.flags & 255;
-                        if sends && entry.destination != u32::MAX && (what == 0 || what == 2) {
-                            let their = ::perpetua::actors::kernels::parts::home_of(entry.destination, first_actor, actor_count, first_home, home_count, home_inverse, directory);
-                            if their != u32::MAX {
-                                place = ::perpetua::actors::kernels::parts::place(homes, their, box_mask, until != 0, held);
+                        let mut their = u32::MAX;
+                        let posts = sends && entry.destination != u32::MAX && (what == 0 || what == 2);
+                        if posts {
+                            their = ::perpetua::actors::kernels::parts::home_of(entry.destination, first_actor, actor_count, first_home, home_count, home_inverse, directory);
+                        }
+                        let goes_far = (devices != 0) & (their >> 31 != 0) & (their != u32::MAX);
+                        if posts {
+                            if goes_far {
+                                let its = their & 0x7fff_ffff;
+                                place = ::perpetua::actors::kernels::parts::place::<true>(links, (own_device * link_words + its * 8) as usize, its, box_mask, until != 0, held);
+                            } else if their != u32::MAX {
+                                place = ::perpetua::actors::kernels::parts::place::<false>(homes, their as usize * 64 + 32, their, box_mask, until != 0, held);
                             }
                             if place.reason == 4 && !held {
-                                // Nobody makes room in this home's own box meanwhile.
-                                let waits = their != home as u32
+                                let waits = their != home as u32 // Nobody makes room in its own box meanwhile.
                                     && ::perpetua::actors::kernels::parts::may_wait(orders, reports, home as u32, &mut until, send_patience);
                                 sends = !waits;
                                 held = sends;
@@ -436,10 +440,12 @@ macro_rules! __resident_kernel {
                         }
                         if sends {
                             let packet = ::perpetua::actors::kernels::parts::packet_of(&entry, from, note, at_time, place.tag);
-                            if boxed {
-                                ::perpetua::actors::kernels::parts::put_here(inbox, place.slot as usize, &packet);
+                            if !boxed {
+                                ::perpetua::actors::kernels::parts::put_away(egress, place.slot as usize, &packet);
+                            } else if goes_far {
+                                ::perpetua::actors::kernels::parts::put_away(peers, place.slot as usize, &packet);
                             } else {
-                                ::perpetua::actors::kernels::parts::put_to_host(egress, place.slot as usize, &packet);
+                                ::perpetua::actors::kernels::parts::put_here(inbox, place.slot as usize, &packet);
                             }
                             turn += 1;
                             until = 0;
@@ -470,7 +476,7 @@ macro_rules! __resident_kernel {
                     known[4] = refused;
                     stamps[0] = stamp;
                     if !from_host {
-                        ::perpetua::prelude::atomic_store(&mut homes[words + 35], number + come);
+                        ::perpetua::actors::kernels::parts::count_out(homes, links, from_far, words + 35, link + 3, number + come);
                     }
                     let beat = ::perpetua::kernel::resident::U32x4 {
                         x: ::perpetua::actors::kernels::parts::peek(&next, 0),
@@ -485,13 +491,7 @@ macro_rules! __resident_kernel {
             }
             ::perpetua::prelude::sync_threads();
             if clears == 0 {
-                homes[words] = next[0];
-                homes[words + 1] = known[0];
-                homes[words + 2] = known[2];
-                homes[words + 3] = known[3];
-                homes[words + 4] = known[4];
-                homes[words + 5] = stamps[0] as u32;
-                homes[words + 6] = (stamps[0] >> 32) as u32;
+                ::perpetua::actors::kernels::parts::keep(homes, words, devices, next, known, stamps);
                 let end = ::perpetua::kernel::resident::U32x4 { x: 1, y: known[3], z: known[4], w: next[1] };
                 ::perpetua::actors::kernels::parts::tell_host(reports, home * 4 + 1, end);
             }

@@ -9,6 +9,8 @@ pub struct BackendInfo {
     /// Which.
     pub kind: Backend,
     pub(super) stays: bool,
+    pub(super) reaches_peers: bool,
+    pub(super) through_host: u64,
 }
 
 impl BackendInfo {
@@ -16,6 +18,17 @@ impl BackendInfo {
     /// handled.
     pub fn stays(&self) -> bool {
         self.stays
+    }
+
+    /// Whether actors of its devices put what they send each other into the other device's memory
+    /// ([`RuntimeBuilder::peer_memory`](super::RuntimeBuilder::peer_memory)).
+    pub fn reaches_peers(&self) -> bool {
+        self.reaches_peers
+    }
+
+    /// Messages from device to device that went through the host until now.
+    pub fn through_host(&self) -> u64 {
+        self.through_host
     }
 }
 

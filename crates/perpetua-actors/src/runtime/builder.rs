@@ -24,6 +24,7 @@ pub(crate) struct Settings {
     pub(super) device: DeviceChoice,
     /// Those beside it.
     pub(super) more_devices: Vec<DeviceChoice>,
+    pub(super) peer_memory: bool,
     /// Handlers run as kernels over batches of messages, whatever the backend.
     pub(super) in_batches: bool,
     /// Handlers run in kernels that stay, whatever the backend.
@@ -82,6 +83,7 @@ impl Default for RuntimeBuilder {
                 backend: Backend::Cpu,
                 device: DeviceChoice::Number(0),
                 more_devices: Vec::new(),
+                peer_memory: true,
                 in_batches: false,
                 resident: false,
                 threads: 0,
@@ -146,6 +148,13 @@ impl RuntimeBuilder {
     /// Worker threads of the CPU; 0: as many as the machine runs at once.
     pub fn threads(mut self, threads: usize) -> RuntimeBuilder {
         self.settings.threads = threads;
+        self
+    }
+
+    /// Whether actors of several devices put what they send each other into the other device's memory, where the driver lets devices reach each other's; they do unless said
+    /// otherwise here. Else, and on all other backends, it goes through the host. What is guaranteed is the same.
+    pub fn peer_memory(mut self, wanted: bool) -> RuntimeBuilder {
+        self.settings.peer_memory = wanted;
         self
     }
 

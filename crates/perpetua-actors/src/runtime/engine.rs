@@ -12,6 +12,7 @@ use perpetua_device::{BackendKind, Device};
 
 use super::group::Group;
 use crate::error::Result;
+use crate::grid::Commons;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
 use crate::telemetry::ActorMetrics;
@@ -40,6 +41,17 @@ pub(crate) struct ActorImage {
 
 /// Actors stand still, between two messages, mailboxes take nothing, and what is unsent stays with its sender, until this is dropped.
 pub(crate) trait Frozen {
+    /// Takes out what has left the actors and is still on its way through the engine; says whether there was some. Asked until no engine has any, then the
+    /// actors are as they will be read.
+    fn drain(&self) -> bool {
+        false
+    }
+
+    /// Reads the actors; before it, [`Frozen::image`] knows none.
+    fn look(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// The actor as it stands; `None` where it is gone.
     fn image(&self, actor: ActorId) -> Option<ActorImage>;
 }
@@ -49,6 +61,9 @@ pub(crate) fn look_after(device: &Device) -> Result<()> {
     device.default_stream().record()?.is_complete()?;
     Ok(())
 }
+
+/// Delivers a packet, and gives back what then has no room.
+pub(crate) type Deliver<'a> = &'a mut dyn FnMut(&Packet) -> std::result::Result<Option<Packet>, Refusal>;
 
 /// What runs actors.
 pub(crate) trait Engine: Send + Sync {
@@ -69,8 +84,19 @@ pub(crate) trait Engine: Send + Sync {
     /// Puts a packet into its destination's mailbox. Waits while frozen.
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal>;
 
-    /// As [`Engine::submit`], but does not wait: while frozen there is no room.
-    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal>;
+    /// As [`Engine::submit`], but does not wait: while frozen there is no room. Gives a mark that [`Engine::has_taken_in`] asks for.
+    fn offer(&self, packet: &Packet) -> std::result::Result<u64, Refusal>;
+
+    /// Whether what was offered to this actor with this mark comes before all that reaches it without the host from now on.
+    fn has_taken_in(&self, _actor: ActorId, _mark: u64) -> bool {
+        true
+    }
+
+    /// Whether an actor here has sent something that comes before `packet`, and that waits: then this waits behind it, and so it does where `deliver` gives it, or another,
+    /// back for want of room.
+    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+        deliver(packet).map(drop)
+    }
 
     /// As [`Engine::submit`], by somebody who will wait until `answered`: where it pays, the engine runs the actor on the
     /// calling thread.
@@ -140,6 +166,27 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Whether nothing waits for an active actor and no handler runs.
     fn idle(&self) -> bool;
+
+    /// How many handlers have run, if nothing waits as far as one look tells; where another engine's actors send to these without the host, both are looked at
+    /// twice.
+    fn handled_if_idle(&self) -> Option<u64> {
+        self.idle().then_some(0)
+    }
+
+    /// Whether its devices' actors reach each other without the host.
+    fn reaches_peers(&self) -> bool {
+        false
+    }
+
+    /// Packets that went from device to device through the host.
+    fn through_host(&self) -> u64 {
+        0
+    }
+
+    /// What its grids share, where it has such.
+    fn commons(&self) -> Option<&Arc<Commons>> {
+        None
+    }
 
     /// Runs an actor that has asked for its turn ([`Simulator::queue`](super::simulation::Simulator::queue)), for at most so many messages.
     fn run(&self, _actor: ActorId, _most: u32) {}

@@ -146,6 +146,8 @@ impl PerpetuaRuntime {
         BackendInfo {
             kind: self.core.engine.kind(),
             stays: self.core.engine.stays(),
+            reaches_peers: self.core.engine.reaches_peers(),
+            through_host: self.core.engine.through_host(),
         }
     }
 

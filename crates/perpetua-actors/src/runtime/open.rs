@@ -35,10 +35,29 @@ pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<d
         };
         engines.push(open_one(host, &settings)?);
     }
+    if let Some(first) = engines[0].commons() {
+        let others = engines[1..].iter().filter_map(|engine| engine.commons());
+        others.for_each(|commons| commons.share_arena(first));
+    }
+    if settings.peer_memory {
+        connect(&engines)?;
+    }
     let several = Arc::new(Several::new(engines));
     let neighbours: Arc<dyn Neighbours> = several.clone();
     host.set_neighbours(&neighbours);
     Ok(several)
+}
+
+/// Lets actors of these engines reach each other without the host, where all of them are in grids, and their devices reach each other's memory.
+fn connect(engines: &[Arc<dyn Engine>]) -> Result<()> {
+    let all: Option<Vec<_>> = engines.iter().map(|engine| engine.commons().cloned()).collect();
+    match all.map(|all| crate::grid::connect(&all)) {
+        Some(Err(ActorError::Device(perpetua_device::Error::Unsupported { .. }))) | None => {
+            tracing::debug!("actors of several devices reach each other through the host");
+            Ok(())
+        }
+        Some(outcome) => outcome,
+    }
 }
 
 fn open_one(host: &Arc<Host>, settings: &Settings) -> Result<Arc<dyn Engine>> {

@@ -78,15 +78,15 @@ pub(crate) fn to_host(host: &Host, from: &Group, out: &Packet) -> Option<Result<
 }
 
 /// Gives a packet to the engine that has its destination, which its sender's has not; does not wait. `cause` is what the handler ran for,
-/// where that is known.
-pub(crate) fn to_elsewhere(host: &Host, out: &Packet, cause: Option<&Header>) -> Result<(), Refusal> {
+/// where that is known. As [`Engine::offer`](super::engine::Engine::offer).
+pub(crate) fn to_elsewhere(host: &Host, out: &Packet, cause: Option<&Header>) -> Result<u64, Refusal> {
     let to = ActorId(out.header.destination);
     let neighbours = host.neighbours().ok_or(Refusal::Gone)?;
     let group = neighbours.group_of(to).ok_or(Refusal::Gone)?;
     if is_unclaimed(&out.header, cause, &group) {
         neighbours.count_dropped(to);
         host.arena.release(out);
-        return Ok(());
+        return Ok(0);
     }
     neighbours.pass_on(out)
 }

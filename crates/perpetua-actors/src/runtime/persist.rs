@@ -35,7 +35,8 @@ impl Core {
         let names = lock(&self.names);
         // Until all has been copied.
         let _span = tracing::debug_span!("freeze").entered();
-        let frozen = self.engine.freeze()?;
+        let mut frozen = self.engine.freeze()?;
+        frozen.look()?;
         tracing::debug!("frozen");
         let groups = names.numbers.values().map(|group| {
             let images = group

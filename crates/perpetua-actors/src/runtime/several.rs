@@ -1,8 +1,9 @@
 //! Actors of several devices in one runtime: an engine for each device, and what its actors send to those of another. Must not know what
 //! the engines are.
 //!
-//! Each launch lives on one device. What an actor sends to another device's actor leaves its device as what is for the host does, and the
-//! host gives it to the other engine without waiting. Where there is no room the sender is held, as it is for a full mailbox beside it.
+//! Each launch lives on one device. What an actor sends to another device's actor goes there over the link between the devices, where they have one
+//! (`grid/bridge.rs`); else it leaves its device as what is for the host does, and the host gives it to the other engine without waiting. Where there is no room the sender is held, as it is for a full
+//! mailbox beside it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use perpetua_device::BackendKind;
 
-use super::engine::{ActorImage, Engine, Frozen, Refusal};
+use super::engine::{ActorImage, Deliver, Engine, Frozen, Refusal};
 use super::group::Group;
 use crate::error::{ActorError, Result};
 use crate::lifecycle::ActorState;
@@ -64,8 +65,14 @@ pub(crate) trait Neighbours: Send + Sync {
     /// The launch of an actor that lives elsewhere.
     fn group_of(&self, actor: ActorId) -> Option<Arc<Group>>;
 
-    /// Gives a packet to the engine of its destination; does not wait.
-    fn pass_on(&self, packet: &Packet) -> std::result::Result<(), Refusal>;
+    /// Gives a packet to the engine of its destination; does not wait. As [`Engine::offer`].
+    fn pass_on(&self, packet: &Packet) -> std::result::Result<u64, Refusal>;
+
+    /// As [`Engine::has_taken_in`].
+    fn has_taken_in(&self, actor: ActorId, mark: u64) -> bool;
+
+    /// As [`Engine::returned`], for a packet whose sender lives elsewhere.
+    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal>;
 
     /// Counts a message to this actor that ends before it reaches it.
     fn count_dropped(&self, actor: ActorId);
@@ -76,10 +83,18 @@ impl Neighbours for Several {
         self.launch_of(actor).map(|(group, _)| group)
     }
 
-    fn pass_on(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+    fn pass_on(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
         // Before it is there: who looks whether all are idle sees it either there or here.
         self.passed.fetch_add(1, Ordering::SeqCst);
         self.offer(packet)
+    }
+
+    fn has_taken_in(&self, actor: ActorId, mark: u64) -> bool {
+        Engine::has_taken_in(self, actor, mark)
+    }
+
+    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+        Engine::returned(self, packet, deliver)
     }
 
     fn count_dropped(&self, actor: ActorId) {
@@ -100,6 +115,14 @@ impl Engine for Several {
         self.first().stays()
     }
 
+    fn reaches_peers(&self) -> bool {
+        self.first().commons().is_some_and(|commons| commons.is_bridged())
+    }
+
+    fn through_host(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
         // What a checkpoint holds may have had more devices.
         let at = group.device.min(self.engines.len() - 1);
@@ -115,9 +138,21 @@ impl Engine for Several {
         engine.ok_or(Refusal::Gone)?.submit(packet)
     }
 
-    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+    fn offer(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
         let engine = self.find(ActorId(packet.header.destination));
         engine.ok_or(Refusal::Gone)?.offer(packet)
+    }
+
+    fn has_taken_in(&self, actor: ActorId, mark: u64) -> bool {
+        self.find(actor)
+            .is_none_or(|engine| engine.has_taken_in(actor, mark))
+    }
+
+    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+        match self.find(packet.header.sender) {
+            Some(engine) => engine.returned(packet, deliver),
+            None => deliver(packet).map(drop),
+        }
     }
 
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal> {
@@ -209,9 +244,16 @@ impl Engine for Several {
     }
 
     fn idle(&self) -> bool {
-        // A packet may have gone from a device not yet looked at to one seen before.
+        // Twice: a packet may have gone from a device not yet looked at to one seen before, through the host, which counts it, or without it: then a handler
+        // has run the second time.
         let passed = self.passed.load(Ordering::SeqCst);
-        self.engines.iter().all(|engine| engine.idle()) && self.passed.load(Ordering::SeqCst) == passed
+        let look = || self.handled_if_idle();
+        let first = look();
+        first.is_some() && first == look() && self.passed.load(Ordering::SeqCst) == passed
+    }
+
+    fn handled_if_idle(&self) -> Option<u64> {
+        self.engines.iter().map(|engine| engine.handled_if_idle()).sum()
     }
 
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
@@ -236,6 +278,18 @@ struct Standstill<'a> {
 }
 
 impl Frozen for Standstill<'_> {
+    fn drain(&self) -> bool {
+        // Each of them: what one gives back another may have to keep.
+        self.frozen
+            .iter()
+            .fold(false, |came, frozen| frozen.drain() | came)
+    }
+
+    fn look(&mut self) -> Result<()> {
+        while self.drain() {}
+        self.frozen.iter_mut().try_for_each(|frozen| frozen.look())
+    }
+
     fn image(&self, actor: ActorId) -> Option<ActorImage> {
         let launches = read(&self.engines.launches);
         let (_, (_, at)) = launches.range(..=actor.0).next_back()?;

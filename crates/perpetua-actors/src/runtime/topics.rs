@@ -48,7 +48,7 @@ impl Feed {
             let packet = self.packet(&publication);
             // A checkpoint, which stops all, looks at what is held: nobody may wait here.
             match engine.offer(&packet) {
-                Ok(()) => {
+                Ok(_) => {
                     // From here on the mailbox answers for it: until a handler of it has returned, where that was asked for.
                     self.subscription.acknowledge(publication.delivery);
                 }

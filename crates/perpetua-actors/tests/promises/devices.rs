@@ -23,8 +23,19 @@ fn two_devices(patience: Duration) -> RuntimeBuilder {
     builder().patience(patience).and_device(second)
 }
 
-fn patient() -> PerpetuaRuntime {
-    two_devices(Duration::from_secs(300)).build_blocking().unwrap()
+/// The ways from device to device that the engine has: whether it is into the other one's memory.
+fn ways() -> &'static [bool] {
+    match engines::name().as_str() {
+        "resident" | "cuda" => &[true, false],
+        _ => &[false],
+    }
+}
+
+fn patient(peers: bool) -> PerpetuaRuntime {
+    let builder = two_devices(Duration::from_secs(300)).peer_memory(peers);
+    let runtime = builder.build_blocking().unwrap();
+    assert_eq!(runtime.backend().reaches_peers(), peers);
+    runtime
 }
 
 /// Goes to and fro between two actors.
@@ -96,7 +107,11 @@ fn listen(_ctx: &mut Context, seen: &mut Seen, message: Numbered) {
 }
 
 pub(crate) fn actors_of_two_devices_reach_each_other() {
-    let runtime = patient();
+    ways().iter().for_each(|peers| reach_each_other(*peers));
+}
+
+fn reach_each_other(peers: bool) {
+    let runtime = patient(peers);
     let launch = |name: &str, device| {
         let options = LaunchOptions::new(throw::handler()).on_device(device);
         runtime.launch_blocking(name, options).unwrap()
@@ -111,6 +126,8 @@ pub(crate) fn actors_of_two_devices_reach_each_other() {
     eventually("the last throw", || {
         there.read_state::<u32>().unwrap() == 50 && here.read_state::<u32>().unwrap() == 50
     });
+
+    assert_eq!(runtime.backend().through_host(), if peers { 0 } else { 99 });
 
     // In the order of sending, all of them, through a box that is often full.
     let launch = |name: &str, device| {
@@ -131,6 +148,35 @@ pub(crate) fn actors_of_two_devices_reach_each_other() {
     let seen: Seen = listens.read_state().unwrap();
     assert_eq!((seen.last, seen.count, seen.misplaced), (400, 400, 0));
     assert_eq!(counts.metrics().messages_sent, 400);
+    assert_eq!(runtime.dead_letters().counts().total(), 0);
+
+    // Many at once, each to one of its own: boxes are full, and the order stays.
+    const PAIRS: u32 = 32;
+    let crowd = |name: &str, device| {
+        let options = LaunchOptions::new(number::handler()).with_actors(PAIRS);
+        runtime.launch_blocking(name, options.on_device(device)).unwrap()
+    };
+    let [many, listeners] = [crowd("many", 1), crowd("listeners", 0)];
+    std::thread::scope(|scope| {
+        for i in 0..PAIRS {
+            let [from, to] = [&many, &listeners].map(|launch| launch.actor(i).unwrap());
+            scope.spawn(move || {
+                for first in (1..400).step_by(8) {
+                    let numbers = Numbers { to: to.id().0, first };
+                    block_on(from.send_when_room(&numbers)).unwrap();
+                }
+            });
+        }
+    });
+    block_on(runtime.idle());
+    for i in 0..PAIRS {
+        let seen: Seen = listeners.actor(i).unwrap().read_state().unwrap();
+        assert_eq!(
+            (seen.last, seen.count, seen.misplaced),
+            (400, 400, 0),
+            "listener {i}"
+        );
+    }
     assert_eq!(runtime.dead_letters().counts().total(), 0);
 
     // A device that is not there is told, as is an actor that is gone.
@@ -155,7 +201,9 @@ pub(crate) fn actors_of_two_devices_reach_each_other() {
 }
 
 pub(crate) fn a_full_mailbox_on_another_device_holds_its_sender() {
-    full_mailbox(two_devices, 1);
+    for peers in ways() {
+        full_mailbox(|patience| two_devices(patience).peer_memory(*peers), 1);
+    }
 }
 
 pub(crate) fn a_full_mailbox_holds_its_sender() {
@@ -208,8 +256,12 @@ fn full_mailbox(with_patience: impl Fn(Duration) -> RuntimeBuilder, device: usiz
 }
 
 pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
+    ways().iter().for_each(|peers| checkpoint_of_both(*peers));
+}
+
+fn checkpoint_of_both(peers: bool) {
     let file = engines::file("perpetua-devices");
-    let runtime = patient();
+    let runtime = patient(peers);
     // A small mailbox: much of what is sent waits with its sender.
     let launch = |name: &str, device| {
         let options = LaunchOptions::new(burst::handler())
@@ -258,7 +310,7 @@ pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
 
     // Of each burst all payments are in the checkpoint, or none is; on two devices, and on one.
     for again in [
-        patient(),
+        patient(peers),
         builder()
             .patience(Duration::from_secs(300))
             .build_blocking()
@@ -276,7 +328,8 @@ pub(crate) fn a_checkpoint_holds_two_devices_at_one_moment() {
 
 pub(crate) fn a_busy_runtime_leaves_others_their_turn() {
     const BUSY: u32 = 70;
-    let [busy, other] = [patient(), patient()];
+    let way = ways()[0];
+    let [busy, other] = [patient(way), patient(way)];
     let launch = |runtime: &PerpetuaRuntime, actors| {
         let options = LaunchOptions::new(throw::handler()).with_actors(actors);
         runtime.launch_blocking("throws", options).unwrap()
@@ -314,21 +367,63 @@ pub(crate) fn a_busy_runtime_leaves_others_their_turn() {
     block_on(throws.deactivate()).unwrap();
 }
 
-pub(crate) fn vectors_on_a_second_device_are_refused_where_they_have_no_place() {
-    let runtime = patient();
-    let launch = |device| {
-        let options = LaunchOptions::new(super::faults::hand_on::handler()).on_device(device);
-        runtime.launch_blocking(&format!("hands on, on {device}"), options)
-    };
-    launch(0).unwrap();
-    match launch(1) {
-        Ok(_) => assert!(!["resident", "cuda"].contains(&engines::name().as_str())),
-        Err(error) => {
-            let error = error.to_string();
-            assert!(
-                error.contains("messages with vectors on a runtime's second device"),
-                "{error}"
-            );
+pub(crate) fn vectors_reach_actors_of_another_device() {
+    for peers in ways() {
+        let runtime = patient(*peers);
+        let launch = |device| {
+            let options = LaunchOptions::new(super::faults::hand_on::handler()).on_device(device);
+            runtime.launch_blocking(&format!("hands on, on {device}"), options)
+        };
+        let all = [launch(0).unwrap(), launch(1).unwrap()];
+        for (from, to) in [(0, 1), (1, 0)] {
+            let batch = super::faults::Batch {
+                values: vec![0.5; 40],
+                to: all[to].id().0,
+                fails: 0,
+            };
+            // Handed on from there, to the host.
+            all[from].send(&batch).unwrap();
+            let back: super::faults::Batch = block_on(all[to].receive()).unwrap();
+            assert_eq!(back.values, [0.5; 40]);
         }
+        block_on(runtime.idle());
+        let handed = all.map(|one| one.read_state::<u32>().unwrap());
+        assert_eq!(handed, [2, 2]);
+        assert_eq!(
+            (runtime.arena().blocks, runtime.dead_letters().counts().total()),
+            (0, 0)
+        );
+    }
+}
+
+pub(crate) fn a_launch_leaves_and_another_comes_in_its_place() {
+    for peers in ways() {
+        let runtime = patient(*peers);
+        let launch = |name: &str, device| {
+            let options = LaunchOptions::new(number::handler()).on_device(device);
+            runtime.launch_blocking(name, options).unwrap()
+        };
+        let sender = launch("sends", 0);
+        for turn in 0..6 {
+            let listens = launch("listens", 1);
+            let numbers = Numbers {
+                to: listens.id().0,
+                first: 1,
+            };
+            let sends = || sender.send(&numbers).unwrap();
+            sends();
+            // Some of it may be on its way when the launch leaves.
+            if turn % 2 == 0 {
+                block_on(runtime.idle());
+                assert_eq!(listens.read_state::<Seen>().unwrap().count, 8);
+            }
+            block_on(listens.terminate()).unwrap();
+            sends();
+            block_on(runtime.idle());
+        }
+        // Of each turn eight find nobody, and of those that were cut off what had not been handled.
+        let letters = runtime.dead_letters().counts().total();
+        assert!((48..=72).contains(&letters), "{letters}");
+        assert_eq!(sender.metrics().messages_sent, 96);
     }
 }

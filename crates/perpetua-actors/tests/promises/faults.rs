@@ -154,9 +154,9 @@ pub(crate) fn a_restart_goes_on_with_what_the_fault_has_left() {
 
 #[derive(Clone, Debug, PartialEq, RingMessage)]
 pub(super) struct Batch {
-    values: Vec<f32>,
-    to: u32,
-    fails: u32,
+    pub(super) values: Vec<f32>,
+    pub(super) to: u32,
+    pub(super) fails: u32,
 }
 
 /// Hands the values on, then faults where it is told to.

@@ -231,8 +231,12 @@ const TESTS: &[(&str, fn())] = &[
         devices::a_full_mailbox_on_another_device_holds_its_sender,
     ),
     (
-        "vectors_on_a_second_device_are_refused_where_they_have_no_place",
-        devices::vectors_on_a_second_device_are_refused_where_they_have_no_place,
+        "a_launch_leaves_and_another_comes_in_its_place",
+        devices::a_launch_leaves_and_another_comes_in_its_place,
+    ),
+    (
+        "vectors_reach_actors_of_another_device",
+        devices::vectors_reach_actors_of_another_device,
     ),
     (
         "a_busy_runtime_leaves_others_their_turn",

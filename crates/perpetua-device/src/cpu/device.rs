@@ -271,6 +271,22 @@ impl GpuContext for CpuContext {
         unsafe { self.pools.of(MemoryKind::Device).adopt(address, bytes, owner) }
     }
 
+    fn span(&self, contexts: &[&dyn GpuContext], bytes: u64) -> Result<(Vec<DevicePtr>, u64)> {
+        self.shared.alive()?;
+        let total = bytes.saturating_mul(contexts.len() as u64);
+        let memory = self.pools.of(MemoryKind::Device).allocate(total)?;
+        let as_of = |context: &&dyn GpuContext| match context.as_any().downcast_ref::<CpuContext>() {
+            Some(context) => context.pools.of(MemoryKind::Device).share(&memory),
+            None => Err(Error::no_span(BackendKind::Cpu)),
+        };
+        Ok((contexts.iter().map(as_of).collect::<Result<_>>()?, bytes))
+    }
+
+    fn map_again(&self, memory: &DevicePtr) -> Result<DevicePtr> {
+        self.shared.alive()?;
+        self.pools.of(MemoryKind::Mapped).share(memory)
+    }
+
     fn pool_stats(&self, kind: MemoryKind) -> PoolStats {
         self.pools.of(kind).stats()
     }

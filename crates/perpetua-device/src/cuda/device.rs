@@ -250,6 +250,18 @@ impl GpuContext for Context {
         Ok(DevicePtr::new(Arc::new(memory), bytes))
     }
 
+    fn span(&self, contexts: &[&dyn GpuContext], bytes: u64) -> Result<(Vec<DevicePtr>, u64)> {
+        let all = contexts
+            .iter()
+            .map(|context| context.as_any().downcast_ref::<Context>());
+        let pools: Option<Vec<_>> = all.map(|own| Some(&own?.device)).collect();
+        super::span::make(&pools.ok_or_else(|| Error::no_span(BackendKind::Cuda))?, bytes)
+    }
+
+    fn map_again(&self, memory: &DevicePtr) -> Result<DevicePtr> {
+        super::span::map_again(&self.mapped, memory)
+    }
+
     unsafe fn adopt_stream(&self, handle: u64, owner: Box<dyn Owner>) -> Result<Arc<dyn GpuStream>> {
         // SAFETY: the caller promises the same.
         let core = unsafe { StreamCore::adopt(&self.shared, &self.mapped, handle, owner)? };

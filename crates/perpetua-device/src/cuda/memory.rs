@@ -59,6 +59,11 @@ impl Pool {
         })
     }
 
+    /// The context that it belongs to.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub(super) fn stats(&self) -> PoolStats {
         lock(&self.state).stats
     }
@@ -116,16 +121,27 @@ impl Pool {
                 subject: "the memory".into(),
             });
         }
-        Ok(Memory {
+        Ok(self.of_another(address, None, size, owner))
+    }
+
+    /// Memory that `owner` keeps, as adopted memory is kept, without a question to the driver.
+    pub(super) fn of_another(
+        self: &Arc<Self>,
+        address: u64,
+        host: Option<NonNull<u8>>,
+        size: u64,
+        owner: Box<dyn Owner>,
+    ) -> Memory {
+        Memory {
             pool: Arc::clone(self),
             address,
-            host: None,
+            host,
             size,
             guards: Mutex::default(),
             users: AtomicU64::new(0),
             is_held: true,
             owner: Some(owner),
-        })
+        }
     }
 
     /// A block that may be handed out now.
@@ -188,7 +204,8 @@ impl Pool {
             return (code, block);
         }
         let flags = if self.kind == MemoryKind::Mapped {
-            sys::CU_MEMHOSTALLOC_DEVICEMAP
+            // Other devices may map it, too (`span.rs`).
+            sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE
         } else {
             0
         };
@@ -321,6 +338,16 @@ impl Memory {
         self.is_held
     }
 
+    /// Where it lies for the host, which reaches it.
+    pub(super) fn host(&self) -> Option<NonNull<u8>> {
+        self.host
+    }
+
+    /// Its bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Where it lies, in kernels' address space.
     #[inline]
     pub(super) fn start(&self) -> u64 {
@@ -378,7 +405,7 @@ impl Drop for Memory {
     }
 }
 
-// SAFETY: what is adopted is not the host's. Host memory comes from cuMemHostAlloc (page-aligned), is zeroed when taken from the driver, holds `size`
+// SAFETY: what is adopted is not the host's, but for another context's host memory, which is kept as long. Host memory comes from cuMemHostAlloc (page-aligned), is zeroed when taken from the driver, holds `size`
 // bytes, and goes back to the pool only when this value is dropped.
 unsafe impl DeviceMemory for Memory {
     fn as_any(&self) -> &dyn Any {

@@ -18,6 +18,7 @@ mod maps;
 mod memory;
 mod module;
 mod record;
+mod span;
 mod stream;
 mod streams;
 

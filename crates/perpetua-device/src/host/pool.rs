@@ -160,6 +160,25 @@ impl HostPool {
         Ok(DevicePtr::new(Arc::new(memory), bytes))
     }
 
+    /// Memory of another context's pool as this one's, without a copy; the kinds may differ.
+    pub fn share(&self, memory: &DevicePtr) -> Result<DevicePtr> {
+        let (whole, len) = (memory.memory(), memory.len());
+        let Some(at) = whole.as_any().downcast_ref::<HostMemory>().map(HostMemory::raw) else {
+            return Err(Error::WrongDevice {
+                operation: "sharing host memory",
+                subject: "the memory".into(),
+            });
+        };
+        let shared = HostMemory {
+            at,
+            held: Held::Adopted(Box::new(memory.clone())),
+            pool: Arc::clone(&self.0),
+            bytes: whole.bytes(),
+        };
+        let offset = memory.offset();
+        DevicePtr::new(Arc::new(shared), offset + len).slice(offset..offset + len)
+    }
+
     /// What the pool has done so far.
     pub fn stats(&self) -> PoolStats {
         self.0.lock().stats
@@ -253,7 +272,8 @@ impl Drop for HostMemory {
 }
 
 // SAFETY: memory that the host reaches is a block: `bytes` initialised bytes (zeroed by the allocator, only ever overwritten
-// since), aligned to 256, at an address that stays until the value is dropped. What is adopted is device memory.
+// since), aligned to 256, at an address that stays until the value is dropped, or such memory of another context's, which is kept as long. What
+// else is adopted is device memory.
 unsafe impl DeviceMemory for HostMemory {
     fn as_any(&self) -> &dyn Any {
         self

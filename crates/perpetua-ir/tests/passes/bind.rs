@@ -47,9 +47,51 @@ fn what_is_bound_is_not_read_from_the_launch() {
     assert_eq!(run(&[]), ([17; 4], 3));
     // Buffers and strangers have no value.
     assert_eq!(run(&[("out", 9), ("no_such", 9)]), ([17; 4], 3));
-    assert_eq!(run(&[("twice", 0)]), ([12; 4], 2));
+    // Branches that it rules out are gone.
+    assert_eq!(run(&[("twice", 0)]), ([12; 4], 1));
     // Also within blocks.
     assert_eq!(run(&[("twice", 1), ("more", 2)]), ([11; 4], 0));
+}
+
+#[test]
+fn what_is_taken_always_stands_by_itself() {
+    let text = "
+kernel k(out: buffer<u32, read_write>, way: u32) {
+  %0: u32 = thread_idx.x
+  %1: u32 = param way
+  %2: u32 = const 1
+  %3: u32 = add %1, %2
+  loop {
+    switch %3 {
+      case 1, 2 {
+        store out[%0], %3
+        break 0
+      }
+      default {
+        store out[%0], %0
+      }
+    }
+    return
+  }
+  store out[%0], %1
+}
+";
+    let run = |way: u64| {
+        let kernel = bind_scalars(&verify(text.parse().unwrap()).unwrap(), &[("way", way)]);
+        let kernel = verify(kernel.into_kernel()).unwrap();
+        let mut out = [9u32; 2];
+        let unread = 77u32.to_le_bytes();
+        let args = [Arg::Buffer(BufferRef::from_slice(&mut out)), Arg::Value(&unread)];
+        let config = LaunchConfig::new([1, 1, 1], [2, 1, 1], &args);
+        Interpreter::new(&kernel).unwrap().launch(&config).unwrap();
+        (out, kernel.kernel().to_string())
+    };
+    let (out, text) = run(1);
+    assert_eq!(out, [1, 1]);
+    assert!(!text.contains("switch") && !text.contains("return"), "{text}");
+    let (out, text) = run(2);
+    assert_eq!(out, [0, 1]);
+    assert!(!text.contains("switch") && !text.contains("break"), "{text}");
 }
 
 /// Launches describe matrices by arguments, so a kernel that multiplies them in stages goes by those, too.

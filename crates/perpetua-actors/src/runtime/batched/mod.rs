@@ -238,8 +238,8 @@ impl Engine for Batched {
         self.shared.push(packet, true)
     }
 
-    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
-        self.shared.push(packet, false)
+    fn offer(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
+        self.shared.push(packet, false).map(|()| 0)
     }
 
     fn ask(&self, packet: &Packet, _answered: &AtomicBool) -> std::result::Result<(), Refusal> {

@@ -286,7 +286,7 @@ impl Shared {
         }
         let to = ActorId(out.header.destination);
         let Some(to) = self.find(to) else {
-            return outbox::to_elsewhere(&self.host, out, cause);
+            return outbox::to_elsewhere(&self.host, out, cause).map(drop);
         };
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
             to.vitals.drop_some(1);

@@ -32,11 +32,10 @@ use self::cell::Cell;
 use self::deployed::Deployed;
 use self::queue::Home;
 use self::still::Standstill;
-use self::unsent::is_for_actor;
 use super::Settings;
 use super::arena::Memory;
 use super::choice::DeviceChoice;
-use super::engine::{ActorImage, Engine, Frozen, Refusal, look_after};
+use super::engine::{ActorImage, Deliver, Engine, Frozen, Refusal, look_after};
 use super::group::Group;
 use super::host::Host;
 use crate::error::{ActorError, Result};
@@ -132,12 +131,12 @@ impl Shared {
             })
     }
 
-    /// Takes a packet for an actor: on to the device, or to wait until it is active.
-    fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+    /// Takes a packet for an actor: on to the device, or to wait until it is active. As [`Shared::submit_to`].
+    fn submit(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
         // Not an owner of the launch: to become one and to end it would take longer than the rest of the look.
         let all = read(&self.deployed);
         let to = launch_of(&all, ActorId(packet.header.destination)).ok_or(Refusal::Gone)?;
-        self.submit_to(to, packet).map(drop)
+        self.submit_to(to, packet)
     }
 
     /// The same for an actor of this launch; says how many packets its home was sent by then, none where it waits until it is active.
@@ -170,29 +169,6 @@ fn launch_of(all: &[Arc<Deployed>], actor: ActorId) -> Option<&Arc<Deployed>> {
     found.group.has(actor).then_some(found)
 }
 
-impl Shared {
-    /// Takes a packet that has been accepted already, whatever waits for its actor; false where that is gone.
-    fn forward(&self, packet: &Packet) -> bool {
-        let actor = ActorId(packet.header.destination);
-        let Some(deployed) = self.find(actor) else {
-            return false;
-        };
-        let Some(cell) = deployed.cell(actor) else {
-            return false;
-        };
-        // First: what is held may go on, and is counted down, at once.
-        cell.waits.fetch_add(1, Ordering::Relaxed);
-        let Ok(held) = cell.hold_unless_active(packet) else {
-            cell.waits.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        };
-        if !held {
-            deployed.push(packet.to_words(), true);
-        }
-        true
-    }
-}
-
 impl Engine for Grids {
     fn kind(&self) -> BackendKind {
         self.shared.commons.device.backend()
@@ -208,10 +184,10 @@ impl Engine for Grids {
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
         if group.takes.iter().any(|takes| takes.room.is_some()) {
-            if !self.shared.has_arena {
+            if !(self.shared.has_arena || self.shared.commons.shares_arena()) {
                 return Err(ActorError::Unsupported {
                     backend: self.kind().name(),
-                    operation: "a handler of messages with vectors on a runtime's second device",
+                    operation: "a handler of messages with vectors on a runtime's second device, of another backend than its first",
                     remedy: "launch it on device 0, where the vectors' memory is mapped, or in a runtime of its own",
                 });
             }
@@ -251,14 +227,28 @@ impl Engine for Grids {
 
     fn submit(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
         let _still = read(&self.shared.still);
-        self.shared.submit(packet)
+        self.shared.submit(packet).map(drop)
     }
 
-    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+    fn offer(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
         match self.shared.still.try_read() {
             Ok(_still) => self.shared.submit(packet),
             Err(_) => Err(Refusal::Full),
         }
+    }
+
+    fn has_taken_in(&self, actor: ActorId, mark: u64) -> bool {
+        let deployed = self.shared.find(actor);
+        deployed.is_none_or(|deployed| deployed.has_taken_in(actor, mark))
+    }
+
+    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+        let from = self.shared.find(packet.header.sender);
+        self.shared.returned(from.as_deref(), packet, deliver)
+    }
+
+    fn commons(&self) -> Option<&Arc<Commons>> {
+        Some(&self.shared.commons)
     }
 
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal> {
@@ -383,13 +373,7 @@ impl Engine for Grids {
         if let Some(deployed) = self.shared.find(actor)
             && let Some(cell) = deployed.cell(actor)
         {
-            // What it had sent comes before what it will send.
-            for packet in cell.take_unsent() {
-                // Restored mailboxes of this device take all; those of another one wait for room.
-                if !(is_for_actor(&packet) && self.shared.forward(&packet)) {
-                    self.shared.out(&deployed, &packet);
-                }
-            }
+            self.shared.send_again(&deployed, cell);
             cell.revive(life, |life, held| deployed.tell_life(actor, life, held));
         }
     }
@@ -456,25 +440,19 @@ impl Engine for Grids {
         first == self.shared.handled_if_idle()
     }
 
+    fn handled_if_idle(&self) -> Option<u64> {
+        self.shared.handled_if_idle()
+    }
+
     fn freeze(&self) -> Result<Box<dyn Frozen + '_>> {
         let still = write(&self.shared.still);
         let gate = self.shared.commons.device().context().gate();
         let section = gate.map(Gate::section).transpose()?;
         let all: Vec<Arc<Deployed>> = read(&self.shared.deployed).clone();
-        // What has come out is the host's.
-        for deployed in &all {
-            for home in 0..deployed.grid.homes() {
-                while deployed.grid.drain_waits(home) {
-                    self.shared.drain(deployed, home);
-                }
-            }
-        }
-        let mut images = BTreeMap::new();
-        for deployed in &all {
-            deployed.image(&mut images)?;
-        }
         Ok(Box::new(Standstill {
-            images,
+            shared: &self.shared,
+            images: BTreeMap::new(),
+            all,
             _section: section,
             _still: still,
         }))

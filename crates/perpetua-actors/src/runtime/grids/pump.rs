@@ -12,6 +12,7 @@ use crate::error::{ActorError, Result};
 use crate::kernels::layout::{REASON_EXPIRED, REASON_FOREIGN, REASON_FULL, REASON_INACTIVE, REASON_UNKNOWN};
 use crate::lock::{lock, read};
 use crate::message::{ActorId, Kind, PACKET_WORDS, Packet};
+use crate::runtime::engine::{Deliver, Refusal};
 use crate::runtime::unsent::Unsent;
 
 /// Packets taken out of a home at once.
@@ -191,29 +192,53 @@ impl Shared {
     pub(super) fn bring_back(&self, to: &Deployed, cell: &Cell, packet: &Packet) {
         let actor = packet.header.sender;
         let from = self.find(actor);
-        let sender = from.as_ref().and_then(|from| from.cell(actor));
-        let capacity = match sender {
-            Some(_) => to.group.capacity,
+        let elsewhere = match from {
+            None if actor != ActorId::HOST => self.host.neighbours(),
+            _ => None,
+        };
+        let capacity = match from.is_some() || elsewhere.is_some() {
+            true => to.group.capacity,
             // The mailbox has taken it from the host.
-            None => usize::MAX,
+            false => usize::MAX,
+        };
+        let mut deliver = |packet: &Packet| {
+            let left = cell.hold_again(packet, capacity)?;
+            // It may have become active before the packet was kept.
+            cell.take_left().iter().for_each(|packet| {
+                to.push(packet.to_words(), true);
+            });
+            Ok(left)
+        };
+        let kept = match elsewhere {
+            Some(neighbours) => neighbours.returned(packet, &mut deliver),
+            None => self.returned(from.as_deref(), packet, &mut deliver),
+        };
+        if kept.is_err() {
+            self.host.undelivered(&to.group, packet, DeadReason::Terminated);
+        }
+    }
+
+    /// As [`Engine::returned`](crate::runtime::engine::Engine::returned), for a sender of this launch.
+    pub(super) fn returned(
+        &self,
+        from: Option<&Deployed>,
+        packet: &Packet,
+        deliver: Deliver<'_>,
+    ) -> std::result::Result<(), Refusal> {
+        let sender = from.and_then(|from| Some((from, from.cell(packet.header.sender)?)));
+        let Some((from, sender)) = sender else {
+            return deliver(packet).map(drop);
         };
         // Until it is kept: one that was sent before it may come back meanwhile, through another home.
-        let unsent = sender.map(|sender| lock(&sender.unsent));
-        let kept = match unsent.as_ref().is_some_and(|unsent| unsent.has_before(packet)) {
-            true => Ok(Some(*packet)),
-            false => cell.hold_again(packet, capacity),
+        let unsent = lock(&sender.unsent);
+        let left = match unsent.has_before(packet) {
+            true => Some(*packet),
+            false => deliver(packet)?,
         };
-        let Ok(left) = kept else {
-            drop(unsent);
-            return self.host.undelivered(&to.group, packet, DeadReason::Terminated);
-        };
-        // It may have become active before the packet was kept.
-        cell.take_left().iter().for_each(|packet| {
-            to.push(packet.to_words(), true);
-        });
-        if let (Some(left), Some(from), Some(sender), Some(unsent)) = (left, &from, sender, unsent) {
+        if let Some(left) = left {
             self.hold(from, sender, unsent, &left, Unsent::keep_again);
         }
+        Ok(())
     }
 
     /// How many handlers have run, if nothing is on its way.
@@ -242,6 +267,6 @@ impl Shared {
                 return None;
             }
         }
-        Some(handled)
+        self.commons.far_is_done().then_some(handled)
     }
 }

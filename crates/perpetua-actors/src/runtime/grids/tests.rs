@@ -27,6 +27,13 @@ fn engine(actors: u32, capacity: usize) -> (Arc<Host>, Grids, Arc<Group>) {
     (host, engine, group)
 }
 
+/// An actor as a checkpoint holds it.
+fn image_of(engine: &Grids, actor: ActorId) -> ActorImage {
+    let mut frozen = engine.freeze().unwrap();
+    frozen.look().unwrap();
+    frozen.image(actor).unwrap()
+}
+
 fn image(group: &Group, unsent: Vec<Packet>) -> ActorImage {
     ActorImage {
         life: ActorState::Active,
@@ -67,7 +74,8 @@ fn nothing_moves_while_all_stand_still() {
     .unwrap();
     engine.revive(sender, ActorState::Active);
     std::thread::scope(|scope| {
-        let frozen = engine.freeze().unwrap();
+        let mut frozen = engine.freeze().unwrap();
+        frozen.look().unwrap();
         assert_eq!(frozen.image(sender).unwrap().unsent, [out]);
         // There is room from now on, and its patience is over: but the checkpoint has what is unsent.
         for _ in 0..2 {
@@ -109,7 +117,7 @@ fn what_goes_into_a_ring_meanwhile_is_in_the_checkpoint() {
         }
     };
     std::thread::scope(|scope| {
-        let image = scope.spawn(|| engine.freeze().unwrap().image(actor).unwrap());
+        let image = scope.spawn(|| image_of(&engine, actor));
         // The home empties its ring and is parked. Then the pump, which fills the ring, and the checkpoint wait for the queue.
         eventually("it is parked", || deployed.grid.waiting(0) == 0);
         std::thread::sleep(Duration::from_millis(200));
@@ -179,7 +187,7 @@ fn sent_at(sent: u64, from: ActorId, to: ActorId) -> Packet {
 
 /// When those that wait in an actor's mailbox were sent, and those that wait with it.
 fn waiting(engine: &Grids, actor: ActorId) -> [Vec<u64>; 2] {
-    let image = engine.freeze().unwrap().image(actor).unwrap();
+    let image = image_of(engine, actor);
     [image.mailbox, image.unsent].map(|packets| packets.iter().map(|packet| packet.header.sent).collect())
 }
 

@@ -14,12 +14,45 @@ use crate::runtime::outbox;
 use crate::runtime::unsent::Unsent;
 
 /// Whether a packet that has left its device is for an actor.
-pub(super) fn is_for_actor(packet: &Packet) -> bool {
+fn is_for_actor(packet: &Packet) -> bool {
     let head = &packet.header;
     matches!(head.kind, Kind::Message | Kind::Reply) && head.destination != ActorId::HOST.0
 }
 
 impl Shared {
+    /// What a restored actor had sent comes before what it will send.
+    pub(super) fn send_again(&self, deployed: &Deployed, cell: &Cell) {
+        for packet in cell.take_unsent() {
+            // Restored mailboxes of this device take all; those of another one wait for room, and what the actor sends there next comes behind it.
+            match is_for_actor(&packet) {
+                true if self.forward(&packet) => {}
+                true => self.hold(deployed, cell, lock(&cell.unsent), &packet, Unsent::keep),
+                false => self.out(deployed, &packet),
+            }
+        }
+    }
+
+    /// Takes a packet that has been accepted already, whatever waits for its actor; false where that is gone.
+    fn forward(&self, packet: &Packet) -> bool {
+        let actor = ActorId(packet.header.destination);
+        let Some(deployed) = self.find(actor) else {
+            return false;
+        };
+        let Some(cell) = deployed.cell(actor) else {
+            return false;
+        };
+        // First: what is held may go on, and is counted down, at once.
+        cell.waits.fetch_add(1, Ordering::Relaxed);
+        let Ok(held) = cell.hold_unless_active(packet) else {
+            cell.waits.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        };
+        if !held {
+            deployed.push(packet.to_words(), true);
+        }
+        true
+    }
+
     /// Takes what an actor has sent out of its device.
     pub(super) fn out(&self, deployed: &Deployed, packet: &Packet) {
         let actor = packet.header.sender;
@@ -74,8 +107,7 @@ impl Shared {
         cell.overflowed.fetch_add(1, Ordering::Release);
         let mut behind = lock(&cell.behind);
         if !behind.boxed.contains_key(&to)
-            && let Some(launch) = self.find(to)
-            && let Ok((boxed, _)) = launch.grid.boxed(launch.grid.home_of(to.0))
+            && let Some((boxed, _)) = self.boxed_for(to)
         {
             behind.boxed.insert(to, boxed);
         }
@@ -83,11 +115,20 @@ impl Shared {
         self.hold(deployed, cell, lock(&cell.unsent), packet, Unsent::keep);
     }
 
-    // Whether nothing that was sent to an actor before is in its box. A device that does not answer has lost it.
-    fn is_next(&self, launch: &Deployed, cell: &Cell, to: ActorId) -> bool {
+    // How many packets were ever put into the box that packets from here to an actor lie in, and how many of these have been handled. A device that does not answer has
+    // lost it.
+    fn boxed_for(&self, to: ActorId) -> Option<(u32, u32)> {
+        match self.find(to) {
+            Some(launch) => launch.grid.boxed(launch.grid.home_of(to.0)).ok(),
+            None => self.commons.sent_far(to.0),
+        }
+    }
+
+    // Whether nothing that was sent to an actor before is in its box.
+    fn is_next(&self, cell: &Cell, to: ActorId) -> bool {
         let mut behind = lock(&cell.behind);
         if let Some(boxed) = behind.boxed.get(&to)
-            && let Ok((_, handled)) = launch.grid.boxed(launch.grid.home_of(to.0))
+            && let Some((_, handled)) = self.boxed_for(to)
             && (handled.wrapping_sub(*boxed) as i32) < 0
         {
             return false;
@@ -101,15 +142,17 @@ impl Shared {
         let to = ActorId(packet.header.destination);
         match packet.header.kind {
             Kind::Publish => self.host.publish(&deployed.group, packet),
-            _ if is_for_actor(packet) => match self.find(to) {
-                Some(launch) if !self.is_next(&launch, cell, to) => Err(Refusal::Full),
-                Some(launch) => {
-                    let sent = self.submit_to(&launch, packet)?;
-                    lock(&cell.behind).sent.insert(to, sent);
-                    Ok(())
+            _ if is_for_actor(packet) => {
+                if !self.is_next(cell, to) {
+                    return Err(Refusal::Full);
                 }
-                None => outbox::to_elsewhere(&self.host, packet, None),
-            },
+                let sent = match self.find(to) {
+                    Some(launch) => self.submit_to(&launch, packet)?,
+                    None => outbox::to_elsewhere(&self.host, packet, None)?,
+                };
+                lock(&cell.behind).sent.insert(to, sent);
+                Ok(())
+            }
             // An answer that says that there is none names the actor, too.
             _ => self.host.take(&deployed.group, packet),
         }
@@ -151,11 +194,16 @@ impl Shared {
     /// before it.
     fn has_arrived(&self, cell: &Cell) -> bool {
         let sent = &mut lock(&cell.behind).sent;
-        sent.retain(|to, sent| {
-            self.find(*to)
-                .is_some_and(|launch| !launch.has_taken_in(*to, *sent))
+        sent.retain(|to, sent| match self.find(*to) {
+            Some(launch) => !launch.has_taken_in(*to, *sent),
+            None => self.commons.is_bridged() && !self.is_taken_in_elsewhere(*to, *sent),
         });
         sent.is_empty()
+    }
+
+    fn is_taken_in_elsewhere(&self, to: ActorId, sent: u64) -> bool {
+        let neighbours = self.host.neighbours();
+        neighbours.is_none_or(|neighbours| neighbours.has_taken_in(to, sent))
     }
 
     /// What an actor has not been able to send for long is undeliverable.

@@ -270,10 +270,10 @@ impl Engine for Threads {
         Ok(())
     }
 
-    fn offer(&self, packet: &Packet) -> std::result::Result<(), Refusal> {
+    fn offer(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
         let cell = self.shared.push(packet, false)?;
         self.shared.notify(&cell);
-        Ok(())
+        Ok(0)
     }
 
     fn ask(&self, packet: &Packet, answered: &AtomicBool) -> std::result::Result<(), Refusal> {

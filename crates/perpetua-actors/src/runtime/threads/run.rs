@@ -214,7 +214,7 @@ impl Shared {
             return taken;
         }
         let Some(to) = self.find(ActorId(out.header.destination)) else {
-            return outbox::to_elsewhere(&self.host, out, cause);
+            return outbox::to_elsewhere(&self.host, out, cause).map(drop);
         };
         if outbox::is_unclaimed(&out.header, cause, &to.group) {
             to.vitals.drop_some(1);
