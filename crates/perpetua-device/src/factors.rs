@@ -1,23 +1,23 @@
 //! Matrices that a kernel multiplies in stages, as a launch is given them. Must not know backends.
 
-use perpetua_ir::ir::Stages;
-
 use crate::error::{Error, Result};
 use crate::error_text::describe;
 use crate::signature::{KernelArg, Signature};
 
-/// What such matrices, and their rows, begin at multiples of: in bytes, and in elements.
+/// What such matrices, and their rows, begin at multiples of, in bytes.
 const ALIGNED: u64 = 16;
-const ELEMENTS: u64 = ALIGNED / 2;
 
 /// The most rows and columns of such a matrix.
 const MOST_ROWS: u64 = i32::MAX as u64;
-/// What a row may be from the next, in elements: hardware takes less than 2^40 bytes.
-const MOST_PITCH: u64 = (1 << 39) - 1;
+/// What a row may be from the next, in bytes: hardware takes less than that.
+const MOST_PITCH: u64 = 1 << 40;
 
 /// Checks that they lie inside their buffers, and so that hardware can copy them. Kinds and types of arguments have been checked.
 pub(crate) fn check(signature: &Signature, args: &[KernelArg<'_>]) -> Result<()> {
-    for factor in signature.stages().into_iter().flat_map(Stages::factors) {
+    let Some(stages) = signature.stages() else {
+        return Ok(());
+    };
+    for factor in stages.factors() {
         let index = factor.buffer as usize;
         let (Some(KernelArg::Buffer(buffer)), Some(param)) = (args.get(index), signature.params().nth(index))
         else {
@@ -26,6 +26,7 @@ pub(crate) fn check(signature: &Signature, args: &[KernelArg<'_>]) -> Result<()>
         let [rows, columns, pitch] = factor
             .shape
             .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
+        let bytes = pitch.saturating_mul(stages.element.memory().size().into());
         let end = (rows.max(1) - 1)
             .checked_mul(pitch)
             .and_then(|end| end.checked_add(columns));
@@ -33,9 +34,9 @@ pub(crate) fn check(signature: &Signature, args: &[KernelArg<'_>]) -> Result<()>
             "launch nothing where a matrix is empty"
         } else if pitch < columns || end.is_none_or(|end| end > buffer.len) {
             "pass a buffer that holds all rows, and how far they are from each other"
-        } else if rows.max(columns) > MOST_ROWS || pitch > MOST_PITCH {
+        } else if rows.max(columns) > MOST_ROWS || bytes >= MOST_PITCH {
             "divide the matrix"
-        } else if !pitch.is_multiple_of(ELEMENTS) || !buffer.ptr.place().is_multiple_of(ALIGNED) {
+        } else if !bytes.is_multiple_of(ALIGNED) || !buffer.ptr.place().is_multiple_of(ALIGNED) {
             "let the matrix and each of its rows begin at a multiple of 16 bytes"
         } else {
             continue;

@@ -7,8 +7,8 @@
 use perpetua_cpu::interp::{Interpreter, LaunchConfig};
 use perpetua_ir::back::{Capabilities, Capability, CudaAbi, RenderError, Target, render};
 use perpetua_ir::ir::{
-    Access, Base, Checks, DeviceOp, Effect, Factor, Inst, Kernel, KernelBuilder, Op, Place, Scalar, StageOp,
-    Stages, Type, TypeError, Value,
+    Access, Base, Checks, DeviceOp, Effect, Factor, Inst, Kernel, KernelBuilder, Op, Place, Scalar,
+    StageElement, StageOp, Stages, Type, TypeError, Value,
 };
 use perpetua_ir::ops::{Gives, Stands, Takes};
 use perpetua_ir::verify::verify;
@@ -88,11 +88,11 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
     k.kernel_mut().block_size = Some([256, 1, 1]);
     k.kernel_mut().stages = Some(Stages {
         count: 2,
-        element: Scalar::F16,
+        element: StageElement::F16,
         left,
         right,
         third,
-        depth: Stages::DEPTH,
+        depth: StageElement::F16.depth(),
         pairs: false,
     });
     let args: Vec<Value> = DeviceOp::Stage(op)

@@ -173,7 +173,7 @@ intrinsics! {
 
     IsProducer = "is_producer", Subgroup, "()", "Whether the lane's team fills stages, the others multiplying them: the condition of one `if` and `else`.";
     FillStage = "fill_stage", Subgroup, "(row: u32, column: u32, depth: u32)", "Fills the next stage, when it is free, from this row and column of sums and this depth on.";
-    MultiplyStage = "multiply_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "A lane's sums and what the next stage adds to them, when it is full, `[[[f32; 2]; 2]; N]`.";
+    MultiplyStage = "multiply_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "A lane's sums and what the next stage adds to them, when it is full, `[[[f32; 2]; 2]; N]`, or of `i32`.";
 
     WeighStage = "weigh_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "In a chain of three factors: a lane's sums and what its weights add to them, times what the stage has of the third one, `[[[f32; 2]; 2]; N]`; frees the stage.";
 

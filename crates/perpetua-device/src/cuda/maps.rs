@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cudarc::driver::sys::{self, CUtensorMapDataType_enum as DataType};
-use perpetua_ir::ir::{Factor, Scalar, Stages};
+use perpetua_ir::ir::{Factor, StageElement, Stages};
 
 use super::driver::Shared;
 use super::memory::Memory;
@@ -27,7 +27,7 @@ pub(super) fn of(
 /// A factor's, of whose matrix so many rows and columns are copied at a time.
 fn map(
     shared: &Shared,
-    element: Scalar,
+    element: StageElement,
     factor: &Factor,
     [box_rows, box_columns]: [u32; 2],
     args: &[KernelArg<'_>],
@@ -51,13 +51,17 @@ fn map(
     // Columns come before rows.
     let (sizes, strides, boxes, steps) = (
         [columns, rows],
-        [pitch * u64::from(element.size())],
+        [pitch * u64::from(element.memory().size())],
         [box_columns, box_rows],
         [1, 1],
     );
     let data = match element {
-        Scalar::BF16 => DataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-        _ => DataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        StageElement::F16 => DataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        StageElement::Bf16 => DataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        StageElement::Tf32 => DataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        StageElement::E4m3 | StageElement::E5m2 | StageElement::I8 | StageElement::U8 => {
+            DataType::CU_TENSOR_MAP_DATA_TYPE_UINT8
+        }
     };
     let mut map = sys::CUtensorMap { opaque: [0; 16] };
     // SAFETY: the map is writable and aligned as its type; arrays have as many elements as there are dimensions, of strides one less. The driver

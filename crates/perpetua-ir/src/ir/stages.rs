@@ -3,7 +3,109 @@
 
 use super::types::{Scalar, Type};
 
-/// Two matrices of 16-bit elements of which parts lie in the block's memory, filled and multiplied in turns; or three, as a chain.
+/// What is multiplied in stages: how the elements of factors are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StageElement {
+    /// `f16`.
+    F16,
+    /// `bf16`.
+    Bf16,
+    /// `f32` of which the low 13 bits do not count.
+    Tf32,
+    /// Bytes that are floats of four bits for the exponent and three for digits, up to 448; without infinities.
+    E4m3,
+    /// Bytes that are the upper halves of `f16`.
+    E5m2,
+    /// `i8`.
+    I8,
+    /// `u8`.
+    U8,
+}
+
+impl StageElement {
+    /// All of them.
+    pub const ALL: [StageElement; 7] = [
+        StageElement::F16,
+        StageElement::Bf16,
+        StageElement::Tf32,
+        StageElement::E4m3,
+        StageElement::E5m2,
+        StageElement::I8,
+        StageElement::U8,
+    ];
+
+    /// Name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StageElement::F16 => "f16",
+            StageElement::Bf16 => "bf16",
+            StageElement::Tf32 => "tf32",
+            StageElement::E4m3 => "e4m3",
+            StageElement::E5m2 => "e5m2",
+            StageElement::I8 => "i8",
+            StageElement::U8 => "u8",
+        }
+    }
+
+    /// What buffers of such elements hold.
+    pub const fn memory(self) -> Scalar {
+        match self {
+            StageElement::F16 => Scalar::F16,
+            StageElement::Bf16 => Scalar::BF16,
+            StageElement::Tf32 => Scalar::F32,
+            StageElement::E4m3 | StageElement::E5m2 | StageElement::U8 => Scalar::U8,
+            StageElement::I8 => Scalar::I8,
+        }
+    }
+
+    /// What values of a type are: bytes are integers, unless they are in a struct whose name says which floats they are.
+    pub fn of(ty: &Type) -> Option<StageElement> {
+        match ty {
+            Type::Scalar(Scalar::F16) => Some(StageElement::F16),
+            Type::Scalar(Scalar::BF16) => Some(StageElement::Bf16),
+            Type::Scalar(Scalar::F32) => Some(StageElement::Tf32),
+            Type::Scalar(Scalar::I8) => Some(StageElement::I8),
+            Type::Scalar(Scalar::U8) => Some(StageElement::U8),
+            Type::Struct(of) if of.size == 1 => match &*of.name {
+                "E4m3" => Some(StageElement::E4m3),
+                "E5m2" => Some(StageElement::E5m2),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether buffers of a type may hold them.
+    pub fn is_held_by(self, ty: &Type) -> bool {
+        *ty == self.memory().into() || StageElement::of(ty) == Some(self)
+    }
+
+    /// In what products are added up.
+    pub const fn sums(self) -> Scalar {
+        match self {
+            StageElement::I8 | StageElement::U8 => Scalar::I32,
+            _ => Scalar::F32,
+        }
+    }
+
+    /// How many of them are copied side by side, 128 bytes, which is how deep a stage is, unless a chain says more: up to twice as deep.
+    pub const fn depth(self) -> u32 {
+        128 / self.memory().size()
+    }
+
+    /// Whether depth may go from row to row: hardware transposes 16 bits at a time.
+    pub const fn transposes(self) -> bool {
+        self.memory().size() == 2
+    }
+}
+
+impl std::fmt::Display for StageElement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Two matrices of which parts lie in the block's memory, filled and multiplied in turns; or three, as a chain.
 ///
 /// In a chain the left factor's part is copied once, with the first stage, and stays; a stage has a part of the right factor, whose product with it gives
 /// a lane sums, and one of the third factor, with which the lane's weights are multiplied that it made of these sums: attention, with queries,
@@ -16,8 +118,8 @@ use super::types::{Scalar, Type};
 pub struct Stages {
     /// How many there are.
     pub count: u32,
-    /// `f16` or `bf16`: what both matrices hold.
-    pub element: Scalar,
+    /// What all matrices hold.
+    pub element: StageElement,
     /// What stands left in the product.
     pub left: Factor,
     /// What stands right in the product.
@@ -49,14 +151,10 @@ impl Stages {
     pub const TEAM: u32 = 128;
     /// Rows of sums that a team has.
     pub const ROWS: u32 = 64;
-    /// How deep a stage is, in elements, unless a chain says more: up to twice as deep.
-    pub const DEPTH: u32 = 64;
     /// The greatest number of stages.
     pub const MOST: u32 = 16;
     /// The greatest extents of the factors: more teams would not have registers for their sums.
     pub const EXTENTS: [u32; 3] = [128, 256, 128];
-    /// Columns that are copied side by side: 128 bytes.
-    const PANEL: u32 = 64;
 
     /// The factors, the left one first.
     pub fn factors(&self) -> impl Iterator<Item = &Factor> {
@@ -82,7 +180,8 @@ impl Stages {
             true => (depth, extent),
             false => (extent, depth),
         };
-        ([rows, Stages::PANEL], columns / Stages::PANEL)
+        let panel = self.element.depth();
+        ([rows, panel], columns / panel)
     }
 
     /// Teams that multiply.
@@ -97,8 +196,8 @@ impl Stages {
 
     /// What a lane's sums are: of the product, and of the weights with the third factor.
     pub fn sums(&self) -> [Option<Type>; 2] {
-        let sums =
-            |factor: &Factor| Type::array(Type::array(Type::array(Type::F32, 2), 2), factor.extent / 8);
+        let two = Type::array(self.element.sums().into(), 2);
+        let sums = |factor: &Factor| Type::array(Type::array(two.clone(), 2), factor.extent / 8);
         [Some(sums(&self.right)), self.third.as_ref().map(sums)]
     }
 
@@ -110,7 +209,7 @@ impl Stages {
     /// Bytes of a factor's part, by its number.
     pub fn part_bytes(&self, number: usize) -> u32 {
         let extent = self.factors().nth(number).map_or(0, |factor| factor.extent);
-        extent * self.depth_of(number) * self.element.size()
+        extent * self.depth_of(number) * self.element.memory().size()
     }
 
     /// Bytes of what stays in front of all stages: of a chain, the left factor's part.

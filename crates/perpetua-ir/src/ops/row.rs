@@ -14,7 +14,7 @@ pub enum Takes {
     Integer,
     /// An array of so many of these.
     Array(Scalar, u32),
-    /// A lane's sums of a staged product: an array of any number of `[[f32; 2]; 2]`.
+    /// A lane's sums of a staged product: an array of any number of `[[f32; 2]; 2]`, or of `[[i32; 2]; 2]`.
     Sums,
 }
 
@@ -26,7 +26,9 @@ impl Takes {
             (Takes::Number, Type::Scalar(s)) => s.size() >= 4,
             (Takes::Integer, Type::Scalar(s)) => s.size() >= 4 && s.is_int(),
             (Takes::Array(t, n), Type::Array(element, len)) => n == *len && **element == Type::Scalar(t),
-            (Takes::Sums, Type::Array(element, _)) => **element == Type::array(Type::array(Type::F32, 2), 2),
+            (Takes::Sums, Type::Array(element, _)) => [Type::F32, Type::I32]
+                .into_iter()
+                .any(|sum| **element == Type::array(Type::array(sum, 2), 2)),
             _ => false,
         }
     }
@@ -38,7 +40,7 @@ impl Takes {
             Takes::Number => "a 32- or 64-bit number".into(),
             Takes::Integer => "a 32- or 64-bit integer".into(),
             Takes::Array(s, n) => format!("[{s}; {n}]"),
-            Takes::Sums => "an array of [[f32; 2]; 2]".into(),
+            Takes::Sums => "an array of [[f32; 2]; 2] or [[i32; 2]; 2]".into(),
         }
     }
 }

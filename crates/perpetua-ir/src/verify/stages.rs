@@ -16,22 +16,24 @@ pub(super) fn check_declaration(kernel: &Kernel, errors: &mut VerifyErrors) {
 }
 
 fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
-    if !matches!(stages.element, Scalar::F16 | Scalar::BF16) {
-        return Some(format!("stages hold f16 or bf16, not {}", stages.element));
-    }
     if !(1..=Stages::MOST).contains(&stages.count) {
         let (count, most) = (stages.count, Stages::MOST);
         return Some(format!("the number of stages is {count}, it is 1 to {most}"));
     }
+    let (element, depth, unit) = (stages.element, stages.depth, stages.element.depth());
     let most = match stages.third {
-        Some(_) => 2 * Stages::DEPTH,
-        None => Stages::DEPTH,
+        Some(_) => 2 * unit,
+        None => unit,
     };
-    if stages.depth == 0 || stages.depth > most || !stages.depth.is_multiple_of(Stages::DEPTH) {
-        let (depth, unit) = (stages.depth, Stages::DEPTH);
+    if depth == 0 || depth > most || !depth.is_multiple_of(unit) {
         return Some(format!(
-            "stages are {depth} deep, {unit} are possible, and in a chain of three factors {}",
+            "stages are {depth} deep, of {element} {unit} are possible, and in a chain of three factors {}",
             2 * unit
+        ));
+    }
+    if !element.transposes() && (stages.third.is_some() || stages.factors().any(|factor| factor.across)) {
+        return Some(format!(
+            "factors of {element} are two, whose depth goes along rows: transpose them before"
         ));
     }
     let sides = ["left", "right", "third"].into_iter().zip(Stages::EXTENTS);
@@ -42,13 +44,13 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
                 "the extent of the {side} factor is {extent}, it is a multiple of {unit} up to {most}"
             ));
         }
-        let wanted = ParamKind::Buffer {
-            element: stages.element.into(),
-            access: Access::Read,
-        };
-        if kernel.params.get(factor.buffer as usize).map(|p| &p.kind) != Some(&wanted) {
-            let element = stages.element;
-            return Some(format!("the {side} factor is no parameter of type &[{element}]"));
+        let fits = matches!(
+            kernel.params.get(factor.buffer as usize).map(|p| &p.kind),
+            Some(ParamKind::Buffer { element: held, access: Access::Read }) if element.is_held_by(held)
+        );
+        if !fits {
+            let memory = element.memory();
+            return Some(format!("the {side} factor is no parameter of type &[{memory}]"));
         }
         let is_length = |i: &u32| {
             let kind = kernel.params.get(*i as usize).map(|p| &p.kind);
@@ -63,18 +65,17 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
             ));
         }
     }
-    if stages.third.is_some() && (stages.pairs || stages.right.extent > 2 * Stages::DEPTH) {
-        let most = 2 * Stages::DEPTH;
+    let most = 2 * Stages::ROWS;
+    if stages.third.is_some() && (stages.pairs || stages.right.extent > most) {
         return Some(format!(
             "a chain of three factors has no pairs of blocks, and its right factor an extent of up to {most}"
         ));
     }
-    // Columns that a product has are halved by whole panels.
-    if stages.pairs && !stages.right.extent.is_multiple_of(2 * Stages::DEPTH) {
+    // Half of the columns are whole panels where depth goes from row to row; else any number of rows will do.
+    if stages.pairs && stages.right.across && !stages.right.extent.is_multiple_of(most) {
         let extent = stages.right.extent;
         return Some(format!(
-            "pairs of blocks cannot divide an extent of {extent}: make it a multiple of {}",
-            2 * Stages::DEPTH
+            "pairs of blocks cannot divide an extent of {extent}: make it a multiple of {most}"
         ));
     }
     let bytes = stages.bytes();

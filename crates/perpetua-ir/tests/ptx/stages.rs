@@ -1,12 +1,12 @@
 //! Matrices that teams of lanes multiply in stages.
 
 use perpetua_ir::back::{Capability, RenderError, Sm, ptx};
-use perpetua_ir::ir::Kernel;
+use perpetua_ir::ir::{Kernel, Scalar, StageElement};
 use perpetua_ir::pass::checks::make_explicit;
 use perpetua_ir::verify::{Verified, verify};
 use perpetua_vendor_tools::{nvdisasm, ptxas};
 
-/// A kernel for a shape of stages, and perhaps pairs of blocks: two products; `keep` says whether the first one's sums are used beside the second one's.
+/// A kernel for a shape of stages of `f16` or `bf16`, and perhaps pairs of blocks: two products; `keep` says whether the first one's sums are used beside the second one's.
 fn kernel(
     element: &str,
     [left, right]: [u32; 2],
@@ -174,6 +174,62 @@ fn a_block_of_a_pair_that_faults_walks_on() {
         let fault = text.split_once("fault index_out_of_bounds").unwrap().1;
         let parted = fault.find("is_producer").unwrap();
         assert_eq!(fault[..parted].contains("return"), !pairs, "{text}");
+    }
+}
+
+/// Elements of other sizes than 16 bits: a stage is 128 bytes deep, and a product 32 of them.
+#[test]
+fn every_element_is_assembled() {
+    for (i, element) in StageElement::ALL.into_iter().enumerate() {
+        let [left, right] = [[128, 256], [128, 192], [64, 256], [128, 128]][i % 4];
+        let (memory, sums) = (element.memory(), element.sums());
+        let text = kernel(
+            "f16",
+            [left, right],
+            ["along"; 2],
+            2,
+            i % 2 == 0 && right % 128 == 0,
+            false,
+        )
+        .into_kernel()
+        .to_string()
+        .replace("stages(2, f16", &format!("stages(2, {element}"))
+        .replace("buffer<f16", &format!("buffer<{memory}"))
+        .replace("f32", sums.name());
+        let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let verified = verify(kernel).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let source = ptx::render(&verified, Sm::of_device(9, 0)).unwrap().text;
+        let word = match element {
+            StageElement::I8 => "s8",
+            other => other.name(),
+        };
+        let sum = if sums == Scalar::I32 { "s32" } else { "f32" };
+        let product = format!("m64n{right}k{}.{sum}.{word}.{word} ", 32 / memory.size());
+        assert_eq!(source.matches(&product).count(), 8, "{product}\n{source}");
+        let assembled = match ptxas(&source, "sm_90a").required("sm_90a") {
+            Ok(Some(assembled)) => assembled,
+            Ok(None) => continue,
+            Err(e) => panic!("{e}\n{source}"),
+        };
+        let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+        let complains = complaints.iter().find(|word| assembled.log.contains(**word));
+        assert_eq!(
+            (complains, assembled.usage[0].stack_bytes),
+            (None, 0),
+            "{}",
+            assembled.log
+        );
+        if let Some(code) = nvdisasm(&assembled.cubin).required("stages").unwrap() {
+            let instruction = match (sums, memory.size()) {
+                (Scalar::I32, _) => "IGMMA",
+                (_, 1) => "QGMMA",
+                _ => "HGMMA",
+            };
+            let found = code
+                .matches(&format!("{instruction}.64x{right}x{}", 32 / memory.size()))
+                .count();
+            assert_eq!(found, 8, "{code}");
+        }
     }
 }
 

@@ -68,6 +68,9 @@ use perpetua_ir::front::rust::GpuType;
 /// The types say how much a stage has, and how many there are: `[[[T; 64]; M]; S]` for `M` rows of `a` whose depth goes along rows, `[[[[T; 64]; 64]; M / 64]; S]`
 /// where it goes from row to row, so that `a` is stored transposed. Likewise `b`, which is stored transposed where its depth goes along rows. `M` and
 /// `N` are multiples of 64, up to 128 and 256, and a stage is 64 deep.
+///
+/// `T` is `f16` or `bf16`; or, where the depth of both goes along rows: `f32`, of which the low 13 bits do not count, in stages 32 deep; `i8`, `u8`, or a struct of a
+/// byte that is called `E4m3` or `E5m2`, which says what float the byte is, in stages 128 deep (`perpetua::kernels` has such structs).
 #[allow(clippy::too_many_arguments, reason = "two matrices, each with its shape")]
 pub fn stage_factors<A: GpuType, B: GpuType>(
     _a: &[impl GpuType],
@@ -108,8 +111,10 @@ pub fn fill_stage(_row: u32, _column: u32, _depth: u32) {}
 /// A lane's sums, and what the next stage adds to them, as soon as it is full.
 ///
 /// Of its team's 64 rows of sums a lane has, for its number `l` in the team, `q = l / 4` and `r = l % 4`, in `sums[i][j][k]` row `q + q / 8 * 8 + 8 j`, column
-/// `8 i + 2 r + k`: `N` is an eighth of the columns of a stage. Off by as much as [`matrix_multiply_f16`](super::matrix::matrix_multiply_f16).
-pub fn multiply_stage<const N: usize>(sums: [[[f32; 2]; 2]; N]) -> [[[f32; 2]; 2]; N] {
+/// `8 i + 2 r + k`: `N` is an eighth of the columns of a stage. Sums are `f32`, and off by as much as those of
+/// [`matrix_multiply_f16`](super::matrix::matrix_multiply_f16); of `i8` and `u8` they are `i32` and exact, and wrap. Of bytes that are floats tensor cores keep 14
+/// bits of a sum: add up what each stage gives for zeros where that is too few.
+pub fn multiply_stage<T, const N: usize>(sums: [[[T; 2]; 2]; N]) -> [[[T; 2]; 2]; N] {
     sums
 }
 

@@ -9,7 +9,7 @@ use super::affine::Form;
 use super::team::Staged;
 use super::{Launch, Machine, Next};
 use crate::eval::{self, Line};
-use perpetua_ir::ir::{Factor, Scalar, StageOp, Stages};
+use perpetua_ir::ir::{Factor, Scalar, StageElement, StageOp, Stages};
 
 impl Machine {
     /// `args` and `out` as [`Code::Device`](super::Code::Device) has them.
@@ -60,10 +60,9 @@ impl Machine {
                 let (before, weights) = before.split_at(out.len().min(before.len()));
                 let staged = team.multiply(who, consumer, op == StageOp::Weigh, |kept, stage| {
                     // The factors' parts, one after the other.
-                    let bits = kept.iter().chain(stage);
-                    let numbers: Vec<f32> = bits.map(|bits| number(stages.element, *bits)).collect();
-                    let [left, right] =
-                        [0, 1].map(|i| (stages.part_bytes(i) / stages.element.size()) as usize);
+                    let numbers: Vec<f32> = kept.iter().chain(stage).copied().collect();
+                    let size = stages.element.memory().size();
+                    let [left, right] = [0, 1].map(|i| (stages.part_bytes(i) / size) as usize);
                     let (left, rest) = numbers.split_at(left.min(numbers.len()));
                     let (right, third) = rest.split_at(right.min(rest.len()));
                     let rows = (Stages::ROWS * stages.depth) as usize;
@@ -71,6 +70,7 @@ impl Machine {
                         StageOp::Weigh => {
                             let depth = stages.right.extent as usize;
                             multiply(
+                                stages.element.sums(),
                                 &weighed(stages.element, depth, weights),
                                 third,
                                 depth,
@@ -80,7 +80,8 @@ impl Machine {
                         }
                         _ => {
                             let own = left.chunks(rows).nth(consumer).unwrap_or_default();
-                            multiply(own, right, stages.depth as usize, before, &mut sums);
+                            let depth = stages.depth as usize;
+                            multiply(stages.element.sums(), own, right, depth, before, &mut sums);
                         }
                     }
                 });
@@ -111,42 +112,66 @@ fn copied<'a>(
     factor: usize,
     first: u64,
     depth: u64,
-) -> impl Iterator<Item = u16> + 'a {
+) -> impl Iterator<Item = f32> + 'a {
     let deep = u64::from(stages.depth_of(factor));
     let factors = stages.factors().nth(factor).into_iter();
-    factors.flat_map(move |factor| part(launch, factor, [first, depth], deep))
+    factors.flat_map(move |factor| part(launch, factor, stages.element, [first, depth], deep))
 }
 
 fn part<'a>(
     launch: &'a Launch<'_>,
     factor: &'a Factor,
+    element: StageElement,
     [first, depth]: [u64; 2],
     deep: u64,
-) -> impl Iterator<Item = u16> + 'a {
+) -> impl Iterator<Item = f32> + 'a {
     let [rows, columns, pitch] = factor.shape.map(|param| launch.number(param));
     let memory = launch.buffer(factor.buffer);
+    let size = u64::from(element.memory().size());
     let places = (first..first + u64::from(factor.extent)).flat_map(move |at| {
         (depth..depth + deep).map(move |k| if factor.across { (k, at) } else { (at, k) })
     });
     places.map(move |(row, column)| {
         let at = row
             .checked_mul(pitch)
-            .and_then(|at| at.checked_add(column)?.checked_mul(2));
+            .and_then(|at| at.checked_add(column)?.checked_mul(size));
         let inside = row < rows && column < columns;
-        match at.filter(|at| inside && *at < memory.len() as u64 - memory.len() as u64 % 2) {
-            // SAFETY: the element lies inside the buffer, which the launch has found aligned for its elements and lends to be read
-            // by atomic accesses.
-            Some(at) => unsafe { u16::load(memory.ptr.add(at as usize)) },
-            None => 0,
-        }
+        let len = memory.len() as u64;
+        let Some(at) = at.filter(|at| inside && *at < len - len % size) else {
+            return 0.0;
+        };
+        // SAFETY: the element lies inside the buffer, of which it has `size` bytes; the launch has found the buffer aligned for its elements, of that
+        // size, and lends it to be read by atomic accesses.
+        let bits = unsafe {
+            let place = memory.ptr.add(at as usize);
+            match size {
+                1 => u8::load(place).into(),
+                2 => u16::load(place).into(),
+                _ => u32::load(place),
+            }
+        };
+        number(element, bits)
     })
 }
 
 /// An element of a stage.
-fn number(element: Scalar, bits: u16) -> f32 {
+fn number(element: StageElement, bits: u32) -> f32 {
     match element {
-        Scalar::F16 => f16::from_bits(bits).to_f32(),
-        _ => bf16::from_bits(bits).to_f32(),
+        StageElement::F16 => f16::from_bits(bits as u16).to_f32(),
+        StageElement::Bf16 => bf16::from_bits(bits as u16).to_f32(),
+        StageElement::Tf32 => f32::from_bits(bits & !0x1fff),
+        StageElement::E5m2 => f16::from_bits((bits as u16) << 8).to_f32(),
+        StageElement::I8 => f32::from(bits as i8),
+        StageElement::U8 => f32::from(bits as u8),
+        StageElement::E4m3 => {
+            let (digits, exponent) = ((bits & 7) as f32, (bits >> 3 & 15) as i32);
+            let size = match (bits & 0x7f, exponent) {
+                (0x7f, _) => f32::NAN,
+                (_, 0) => digits * 2f32.powi(-9),
+                (_, exponent) => (8.0 + digits) * 2f32.powi(exponent - 10),
+            };
+            if bits & 0x80 == 0 { size } else { -size }
+        }
     }
 }
 
@@ -158,7 +183,7 @@ fn place(row: usize, column: usize) -> (usize, usize) {
 }
 
 /// A team's weights row by row, rounded to the elements of a stage.
-fn weighed(element: Scalar, depth: usize, weights: &[&[Line]]) -> Vec<f32> {
+fn weighed(element: StageElement, depth: usize, weights: &[&[Line]]) -> Vec<f32> {
     let places = (0..Stages::ROWS as usize).flat_map(|row| (0..depth).map(move |column| place(row, column)));
     let weight = |(lane, at): (usize, usize)| {
         let weight = weights
@@ -166,7 +191,7 @@ fn weighed(element: Scalar, depth: usize, weights: &[&[Line]]) -> Vec<f32> {
             .map_or(0, |lines| eval::get(lines, 4, lane) as u32);
         let weight = f32::from_bits(weight);
         match element {
-            Scalar::F16 => f16::from_f32(weight).to_f32(),
+            StageElement::F16 => f16::from_f32(weight).to_f32(),
             _ => bf16::from_f32(weight).to_f32(),
         }
     };
@@ -174,18 +199,32 @@ fn weighed(element: Scalar, depth: usize, weights: &[&[Line]]) -> Vec<f32> {
 }
 
 /// Adds the products of a team's rows with columns, each of so many numbers, to its sums.
-fn multiply(left: &[f32], right: &[f32], depth: usize, before: &[&[Line]], sums: &mut [Vec<Line>]) {
+fn multiply(
+    kind: Scalar,
+    left: &[f32],
+    right: &[f32],
+    depth: usize,
+    before: &[&[Line]],
+    sums: &mut [Vec<Line>],
+) {
     for (row, left) in left.chunks(depth).enumerate() {
         for (column, right) in right.chunks(depth).enumerate() {
             let (lane, at) = place(row, column);
             let (Some(before), Some(sums)) = (before.get(at), sums.get_mut(at)) else {
                 continue;
             };
-            let mut sum = f32::from_bits(eval::get(before, 4, lane) as u32);
-            for (l, r) in left.iter().zip(right) {
-                sum += l * r;
-            }
-            eval::put(sums, 4, lane, sum.to_bits().into());
+            let (bits, products) = (
+                eval::get(before, 4, lane) as u32,
+                left.iter().zip(right).map(|(l, r)| l * r),
+            );
+            let sum = match kind {
+                // Products of two bytes are exact.
+                Scalar::I32 => products.fold(bits, |sum, product| sum.wrapping_add_signed(product as i32)),
+                _ => products
+                    .fold(f32::from_bits(bits), |sum, product| sum + product)
+                    .to_bits(),
+            };
+            eval::put(sums, 4, lane, sum.into());
         }
     }
 }

@@ -33,9 +33,9 @@ struct State {
     here: usize,
     /// Barriers that all have met at.
     met: u64,
-    /// What is in each stage: of the left factor row by row, of the others column by column; and what came with the first one to stay.
-    stages: Vec<Vec<u16>>,
-    kept: Vec<u16>,
+    /// What is in each stage, as numbers: of the left factor row by row, of the others column by column; and what came with the first one to stay.
+    stages: Vec<Vec<f32>>,
+    kept: Vec<f32>,
     /// How many times a stage was filled, and how many each team has multiplied, and in a chain weighed.
     filled: u64,
     multiplied: Vec<[u64; 2]>,
@@ -92,8 +92,8 @@ impl Team {
     pub(super) fn fill(
         &self,
         who: usize,
-        kept: impl FnOnce() -> Vec<u16>,
-        content: impl FnOnce() -> Vec<u16>,
+        kept: impl FnOnce() -> Vec<f32>,
+        content: impl FnOnce() -> Vec<f32>,
     ) -> Staged {
         let mut state = self.state();
         let behind = state.multiplied.iter().flatten().min().copied().unwrap_or(0);
@@ -119,7 +119,7 @@ impl Team {
         who: usize,
         consumer: usize,
         weighs: bool,
-        multiply: impl FnOnce(&[u16], &[u16]),
+        multiply: impl FnOnce(&[f32], &[f32]),
     ) -> Staged {
         let mut state = self.state();
         let which = usize::from(weighs);

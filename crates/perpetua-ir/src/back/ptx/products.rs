@@ -9,14 +9,15 @@ use super::emit::{Leaf, emit};
 use super::frame::{Slot, Span};
 use super::stages::{ROW, Turn};
 use crate::ir::{
-    Base, Builtin, DeviceOp, Effect, Factor, Inst, LocalId, Op, Scalar, StageOp, Stages, Stmt, Value,
+    Base, Builtin, DeviceOp, Effect, Factor, Inst, LocalId, Op, Scalar, StageElement, StageOp, Stages, Stmt,
+    Value,
 };
 
 /// Bytes of eight rows.
 const EIGHT_ROWS: u32 = 8 * ROW;
-/// How deep one product is, and how many of them a row has.
-const STEP: u32 = 16;
-const ROW_STEPS: u32 = ROW / 2 / STEP;
+/// How deep one product is, in bytes, and how many of them a row has.
+const STEP: u32 = 32;
+const ROW_STEPS: u32 = ROW / STEP;
 /// In the upper word of a description: rows of 128 bytes whose pieces of 16 bytes change places.
 const SWIZZLED: u32 = 1 << 30;
 
@@ -248,6 +249,7 @@ impl<'k> Renderer<'k> {
         let full = self.barrier_of(stages, turn, false);
         self.wait_for_phase(full, turn.parity);
         let element = stages.element.name();
+        let deep = STEP / stages.element.memory().size();
         let weights = weights.map(|v| match self.rounded_ahead.take() {
             Some((ahead, words)) if ahead == v => words,
             _ => {
@@ -286,7 +288,7 @@ impl<'k> Renderer<'k> {
         let list: Vec<String> = sums.iter().map(Leaf::to_string).collect();
         let (list, columns) = (list.join(", "), right.extent);
         let [a_across, b_across] = [&stages.left, right].map(|factor| u32::from(factor.across));
-        let steps: Vec<(String, Leaf)> = (0..stages.depth_of(number) / STEP)
+        let steps: Vec<(String, Leaf)> = (0..stages.depth_of(number) / deep)
             .map(|i| {
                 let b = self.step(right, right_words, i);
                 let a = match (left_words, &weights) {
@@ -300,17 +302,26 @@ impl<'k> Renderer<'k> {
                 (a, b)
             })
             .collect();
-        let ways = if weights.is_none() {
-            format!("{a_across}, {b_across}")
-        } else {
-            b_across.to_string()
+        let ways = match (stages.element.transposes(), &weights) {
+            (false, _) => String::new(),
+            (true, None) => format!(", {a_across}, {b_across}"),
+            (true, Some(_)) => format!(", {b_across}"),
+        };
+        // Numbers may be negated, but integers.
+        let (to, signs) = match stages.element.sums() {
+            Scalar::I32 => ("s32", ""),
+            _ => ("f32", ", 1, 1"),
+        };
+        let of = match stages.element {
+            StageElement::I8 => "s8",
+            _ => element,
         };
         emit!(self, "wgmma.fence.sync.aligned");
         for (i, (a, b)) in steps.into_iter().enumerate() {
             let adds = u32::from(adds || i > 0);
             emit!(
                 self,
-                "wgmma.mma_async.sync.aligned.m64n{columns}k{STEP}.f32.{element}.{element} {{{list}}}, {a}, {b}, {adds}, 1, 1, {ways}"
+                "wgmma.mma_async.sync.aligned.m64n{columns}k{deep}.{to}.{of}.{of} {{{list}}}, {a}, {b}, {adds}{signs}{ways}"
             );
         }
         emit!(self, "wgmma.commit_group.sync.aligned");
@@ -395,9 +406,9 @@ impl<'k> Renderer<'k> {
     /// What `wgmma` is told of a part in its step `i`.
     fn step(&mut self, factor: &Factor, (at, high): (Leaf, u32), i: u32) -> Leaf {
         let bytes = match factor.across {
-            true => i * STEP * ROW,
+            true => i * (STEP / 2) * ROW,
             // A row has so many steps, and then come the next 64 columns.
-            false => i / ROW_STEPS * factor.extent * ROW + i % ROW_STEPS * STEP * 2,
+            false => i / ROW_STEPS * factor.extent * ROW + i % ROW_STEPS * STEP,
         };
         let (low, d) = (self.words("add.u32", at, bytes >> 4), self.out.wide());
         emit!(self, "mov.b64 {d}, {{{low}, {high}}}");

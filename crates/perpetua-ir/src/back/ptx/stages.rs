@@ -312,7 +312,7 @@ impl Renderer<'_> {
         let map = self.map_address(map);
         let ([rows, columns], copies) = stages.copies(number);
         let (mut how, mut to_whom) = (String::new(), String::new());
-        let bytes = rows * columns * stages.element.size();
+        let bytes = rows * columns * stages.element.memory().size();
         if number == 1 && stages.pairs {
             let rank = self.rank();
             let (own, own_first) = (self.out.word(), self.out.word());

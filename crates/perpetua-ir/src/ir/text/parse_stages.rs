@@ -2,7 +2,7 @@
 
 use super::cursor::Result;
 use super::parse::Parser;
-use crate::ir::{Base, Factor, Stages};
+use crate::ir::{Base, Factor, StageElement, Stages};
 
 impl Parser<'_> {
     /// Reads what a kernel multiplies in stages.
@@ -10,7 +10,12 @@ impl Parser<'_> {
         self.token("(")?;
         let count = self.cursor.number("the number of stages")?;
         self.token(",")?;
-        let element = self.scalar_type()?;
+        let named = |word: &str| {
+            StageElement::ALL
+                .into_iter()
+                .find(|element| element.name() == word)
+        };
+        let element = self.word("what is multiplied, such as `bf16` or `e4m3`", named)?;
         self.token(",")?;
         let left = self.factor()?;
         self.token(",")?;
@@ -20,7 +25,7 @@ impl Parser<'_> {
             left,
             right: self.factor()?,
             third: None,
-            depth: Stages::DEPTH,
+            depth: element.depth(),
             pairs: false,
         };
         self.cursor.gap();

@@ -92,7 +92,7 @@ fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
             }
             f.write_str(")")?;
         }
-        if stages.depth != Stages::DEPTH {
+        if stages.depth != stages.element.depth() {
             write!(f, ", {} deep", stages.depth)?;
         }
         f.write_str(if stages.pairs { ", pairs)" } else { ")" })?;

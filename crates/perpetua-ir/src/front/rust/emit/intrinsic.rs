@@ -8,7 +8,8 @@ use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::Expr;
 use crate::front::rust::infer::ty::Ty;
 use crate::ir::{
-    AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, Factor, Op, Place, Scalar, Stages, Sync, Type, Value,
+    AtomicOp, Axis, Base, Builtin, DeviceOp, Effect, Factor, Op, Place, StageElement, Stages, Sync, Type,
+    Value,
 };
 use crate::ops::{BinaryOp, Gives};
 
@@ -249,14 +250,14 @@ impl Emitter<'_> {
     }
 
     /// A factor, how deep a stage of it is, how many it has, and its elements.
-    fn factor(&mut self, args: &[Expr], ty: &Expr) -> Result<(Factor, u32, u32, Scalar)> {
+    fn factor(&mut self, args: &[Expr], ty: &Expr) -> Result<(Factor, u32, u32, StageElement)> {
         let line = ty.line;
         let ir = self.ir_type(&ty.ty, line)?;
         let Some((extent, across, depth, count, element)) = described(&ir) else {
             return Err(self.error(
                 line,
                 format!("a factor in stages is no `{ir}`"),
-                "write `[[[T; DEPTH]; EXTENT]; STAGES]`, or `[[[[T; 64]; DEPTH]; EXTENT / 64]; STAGES]` where the depth goes from row to row; `DEPTH` is 64",
+                "write `[[[T; DEPTH]; EXTENT]; STAGES]`, or `[[[[T; 64]; DEPTH]; EXTENT / 64]; STAGES]` where the depth goes from row to row; `DEPTH` is as many as take 128 bytes",
             ));
         };
         let buffer = match args.first().map(|arg| self.expr(arg)).transpose()? {
@@ -379,7 +380,7 @@ impl Emitter<'_> {
 }
 
 /// What the type of a factor says: its extent, whether its depth goes from row to row, how deep a stage is, their number, and its elements.
-fn described(ty: &Type) -> Option<(u32, bool, u32, u32, Scalar)> {
+fn described(ty: &Type) -> Option<(u32, bool, u32, u32, StageElement)> {
     let array = |ty: &Type| match ty {
         Type::Array(element, n) => Some(((**element).clone(), *n)),
         _ => None,
@@ -389,9 +390,10 @@ fn described(ty: &Type) -> Option<(u32, bool, u32, u32, Scalar)> {
     let (inner, width) = array(&outer)?;
     match array(&inner) {
         Some((element, narrow)) => {
-            let extent = number.checked_mul(Stages::DEPTH)?;
-            (narrow == Stages::DEPTH).then_some((extent, true, width, count, element.as_scalar()?))
+            let element = StageElement::of(&element)?;
+            let extent = number.checked_mul(narrow)?;
+            (narrow == element.depth()).then_some((extent, true, width, count, element))
         }
-        None => Some((number, false, width, count, inner.as_scalar()?)),
+        None => Some((number, false, width, count, StageElement::of(&inner)?)),
     }
 }

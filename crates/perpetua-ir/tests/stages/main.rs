@@ -4,6 +4,8 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod elements;
+
 use half::bf16;
 use perpetua_cpu::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfig};
 use perpetua_ir::ir::Kernel;
@@ -116,6 +118,16 @@ fn text_reads_as_it_prints() {
         text(&head, stages, "return"),
         text(&head, &pairs, "return"),
         text(HEAD, &format!("{BLOCK} {CHAIN}"), "return"),
+        text(
+            HEAD,
+            "stages(2, e4m3, along(64, a, m, k, k), along(64, b, n, k, k))",
+            "return",
+        ),
+        text(
+            HEAD,
+            "stages(2, tf32, along(64, a, m, k, k), along(64, b, n, k, k), 64 deep)",
+            "return",
+        ),
     ] {
         let kernel: Kernel = text.parse().unwrap();
         assert_eq!(
@@ -129,6 +141,10 @@ fn text_reads_as_it_prints() {
         (
             "stages(2, bf16, beside(64, a, m, k, k), along(64, b, n, k, k))",
             "`along` or `across`",
+        ),
+        (
+            "stages(2, f64, along(64, a, m, k, k), along(64, b, n, k, k))",
+            "what is multiplied, such as `bf16` or `e4m3`",
         ),
         (
             "stages(2, bf16, along(64, a, m, k, x), along(64, b, n, k, k))",
@@ -164,8 +180,34 @@ fn what_does_not_fit_is_refused() {
         "it is a multiple of 64 up to 128",
     );
     declared(
-        "stages(2, f32, along(64, a, m, k, k), along(64, b, n, k, k))",
-        "f16 or bf16, not f32",
+        "stages(2, tf32, along(64, a, m, k, k), along(64, b, n, k, k))",
+        "the left factor is no parameter of type &[f32]",
+    );
+    for (element, memory) in [("tf32", "f32"), ("e4m3", "u8"), ("e5m2", "u8"), ("i8", "i8")] {
+        for (left, right) in [("across", "along"), ("along", "across")] {
+            let stages =
+                format!("{BLOCK} stages(2, {element}, {left}(64, a, m, k, k), {right}(64, b, n, k, k))");
+            refused(
+                text(&HEAD.replace("bf16", memory), &stages, "return"),
+                &format!("factors of {element} are two, whose depth goes along rows"),
+            );
+        }
+    }
+    refused(
+        text(
+            &HEAD.replace("bf16", "f32"),
+            &format!(
+                "{BLOCK} {}",
+                CHAIN.replace("bf16", "tf32").replace("128 deep", "64 deep")
+            ),
+            "return",
+        ),
+        "factors of tf32 are two",
+    );
+    let of_int = format!("{BLOCK} {}", STAGES.replace("bf16", "i8"));
+    refused(
+        text(&HEAD.replace("bf16", "i8"), &of_int, &body(1, 1, [""; 3])),
+        "adds to the sums of a lane, which are [[[i32; 2]; 2]; 8]",
     );
     declared(
         "stages(2, bf16, along(96, a, m, k, k), along(64, b, n, k, k))",
@@ -181,7 +223,7 @@ fn what_does_not_fit_is_refused() {
     );
     declared(
         "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), 128 deep)",
-        "stages are 128 deep, 64 are possible, and in a chain of three factors 128",
+        "stages are 128 deep, of bf16 64 are possible, and in a chain of three factors 128",
     );
     declared(&CHAIN.replace("128 deep", "96 deep"), "stages are 96 deep");
     declared(
@@ -277,7 +319,7 @@ fn what_does_not_fit_is_refused() {
     let code = "%0: bool = is_producer\n  if %0 {\n  } else {\n    return\n  }";
     refused(text(HEAD, &paired, code), "must not return");
     declared(
-        "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), pairs)",
+        "stages(2, bf16, along(64, a, m, k, k), across(64, b, n, k, k), pairs)",
         "cannot divide an extent of 64",
     );
     // Not all lanes of the team would come.
