@@ -63,7 +63,7 @@ pub enum Error {
     },
     /// A buffer of another type than that of the numbers.
     #[error(
-        "`{kernel}`: `{operand}` is a buffer of {found}, but the kernel was made for {element:?}; pass a buffer of that, or make it with `with_element`"
+        "`{kernel}`: `{operand}` is a buffer of {found}, but the kernel was made for {element}; pass a buffer of that, or make it with `with_element` or `with_factors`"
     )]
     Stored {
         /// The kernel.
@@ -73,7 +73,19 @@ pub enum Error {
         /// The buffer's element type.
         found: String,
         /// The type.
-        element: crate::element::Element,
+        element: String,
+    },
+    /// Scales of integers.
+    #[error(
+        "`{kernel}`: products of integers are multiplied with alpha 1 and added to C times beta 0 or 1, not {alpha} and {beta}; scale C in another kernel"
+    )]
+    Scales {
+        /// The kernel.
+        kernel: &'static str,
+        /// What products were to be multiplied with.
+        alpha: f32,
+        /// What C before was to be multiplied with.
+        beta: f32,
     },
     /// Rows that would overlap.
     #[error(

@@ -32,6 +32,7 @@ mod error;
 mod kernel;
 mod operand;
 
+mod byte_floats;
 mod element;
 
 pub mod attention;
@@ -43,9 +44,10 @@ pub mod ptx;
 pub mod reference;
 
 pub use attention::AttentionKernel;
+pub use byte_floats::{E4m3, E5m2};
 pub use element::Element;
 pub use error::{Error, Result};
-pub use gemm::GemmKernel;
+pub use gemm::{Factors, GemmKernel};
 pub use kernel::Kernel;
 pub use quant::{DequantizeKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel};
 pub use rows::{LayerNormKernel, RmsNormKernel, SoftmaxKernel};

@@ -6,7 +6,7 @@
 use half::{bf16, f16};
 use perpetua_kernels::ptx::{PtxHalf, PtxKernel, PtxModule};
 use perpetua_kernels::{
-    AttentionKernel, DequantizeKernel, Element, GemmKernel, Kernel, LayerNormKernel, QuantFormat,
+    AttentionKernel, DequantizeKernel, Element, Factors, GemmKernel, Kernel, LayerNormKernel, QuantFormat,
     QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel, SoftmaxKernel,
 };
 use perpetua_vendor_tools::{nvdisasm, ptxas};
@@ -76,7 +76,9 @@ fn staged() {
                 .with_element(element)
                 .with_transposed(transposed.0, transposed.1)
                 .with_tile(rows, columns);
-            for kernel in [kernel, kernel.with_scales(1.0, 1.0)] {
+            // C is written 16 bytes at a time, two elements, or one.
+            let odd = kernel.with_pitches(512, 512, 513);
+            for kernel in [kernel, kernel.with_scales(1.0, 1.0), odd] {
                 let ptx = kernel.ptx_for(90).unwrap();
                 let Some(assembled) = ptxas(&ptx, "sm_90a").required("staged").unwrap() else {
                     return;
@@ -106,6 +108,55 @@ fn staged() {
                     4,
                     "{code}"
                 );
+            }
+        }
+    }
+}
+
+/// Factors that C does not hold, and sums that are promoted, which lanes have twice.
+#[test]
+fn staged_factors() {
+    let tiles = [(256, 256), (128, 256), (128, 128), (64, 128)];
+    let promoted = [(256, 192), (256, 128), (128, 128), (64, 128)];
+    let all = [
+        (Factors::Tf32, Element::F32, tiles, false),
+        (Factors::I8, Element::F32, tiles, false),
+        (Factors::E4m3, Element::Bf16, tiles, false),
+        (Factors::E5m2, Element::F32, promoted, true),
+        (Factors::E4m3, Element::F16, promoted, true),
+    ];
+    for (factors, element, tiles, promotes) in all {
+        for (rows, columns) in tiles {
+            // C is written 16 bytes at a time, or in less.
+            for n in [512, 511] {
+                let mut kernel = GemmKernel::staged(512, n, 512)
+                    .with_element(element)
+                    .with_factors(factors)
+                    .with_transposed(false, true)
+                    .with_tile(rows, columns);
+                if promotes {
+                    kernel = kernel.with_promoted_sums();
+                }
+                let ptx = kernel.ptx_for(90).unwrap();
+                let Some(assembled) = ptxas(&ptx, "sm_90a").required("factors").unwrap() else {
+                    return;
+                };
+                let usage = &assembled.usage[0];
+                println!("{factors:?} {rows} x {columns}: {usage:?}");
+                assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
+                let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+                let complains = complaints.iter().find(|word| assembled.log.contains(**word));
+                assert_eq!(complains, None, "{}", assembled.log);
+                let Some(code) = nvdisasm(&assembled.cubin).required("factors").unwrap() else {
+                    continue;
+                };
+                let instruction = match factors {
+                    Factors::I8 => format!("IGMMA.64x{columns}x32"),
+                    Factors::Tf32 => format!("HGMMA.64x{columns}x8"),
+                    _ => format!("QGMMA.64x{columns}x32"),
+                };
+                assert_eq!(code.matches(&instruction).count(), 4, "{code}");
+                assert_eq!(code.contains("UTMALDG.2D.MULTICAST"), rows == 256, "{code}");
             }
         }
     }

@@ -105,7 +105,7 @@ impl AttentionKernel {
                 kernel: name,
                 operand: "result",
                 found: out.element().to_string(),
-                element: self.element,
+                element: format!("{:?}", self.element),
             });
         }
         let q_rows = self.batch * self.heads * self.queries;

@@ -1,57 +1,264 @@
-//! Launches of products in stages: what suits them, which tiles, how C is written. Must not know how a block computes its tiles.
+//! Launches of products in stages: what suits them, which tiles, how A and B must lie, how C is written. Must not know how a block computes its tiles.
 
-use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
+use half::{bf16, f16};
+use perpetua_device::{BackendKind, Buffer, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::back::Capability;
 use perpetua_language::args;
 use perpetua_language::kernel::resident::U32x4;
 
-use super::staged::{self, Tile};
-use super::tensor_core::Factors;
-use super::{GemmKernel, Schedule};
+use super::staged::{self, Lines};
+use super::tile::{MOST_TILES, Tile};
+use super::{Factors, GemmKernel, Schedule, arrange};
+use crate::byte_floats::{E4m3, E5m2};
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, unchecked};
 use crate::operand::Operand;
 
+/// What rows of A and B begin at multiples of, in bytes.
+const ALIGNED: usize = 16;
+/// From so many rows, columns and so much depth on it takes less time to copy a matrix whose rows lie otherwise than to multiply it without stages.
+const WORTH_COPIES: usize = 512;
+
+/// Whether a buffer holds such factors.
+fn is_held(factors: Factors, arg: &KernelArg<'_>) -> bool {
+    let KernelArg::Buffer(buffer) = arg else {
+        return false;
+    };
+    let ty = buffer.element();
+    match factors {
+        Factors::F16 => ty.is::<f16>(),
+        Factors::Bf16 => ty.is::<bf16>(),
+        Factors::Tf32 => ty.is::<f32>(),
+        Factors::E4m3 => ty.is::<E4m3>(),
+        Factors::E5m2 => ty.is::<E5m2>(),
+        Factors::I8 => ty.is::<i8>(),
+    }
+}
+
+/// Whether the rows of A or B begin where hardware takes them.
+fn is_aligned(factors: Factors, operand: &Operand, arg: &KernelArg<'_>) -> bool {
+    let KernelArg::Buffer(buffer) = arg else {
+        return false;
+    };
+    buffer.ptr().place() % ALIGNED as u64 == 0 && (operand.pitch * factors.bytes()).is_multiple_of(ALIGNED)
+}
+
+/// A buffer of bytes as one of such factors.
+fn of_bytes(factors: Factors, bytes: &Buffer<u8>) -> Result<KernelArg<'_>> {
+    let KernelArg::Buffer(bytes) = bytes.arg() else {
+        return Ok(bytes.arg());
+    };
+    Ok(KernelArg::Buffer(match factors {
+        Factors::F16 => bytes.cast::<f16>()?,
+        Factors::Bf16 => bytes.cast::<bf16>()?,
+        Factors::Tf32 => bytes.cast::<f32>()?,
+        Factors::E4m3 => bytes.cast::<E4m3>()?,
+        Factors::E5m2 => bytes.cast::<E5m2>()?,
+        Factors::I8 => bytes.cast::<i8>()?,
+    }))
+}
+
+/// A copy of A or B whose rows begin where hardware takes them, perhaps transposed, and its shape.
+fn copied(
+    stream: &Stream,
+    factors: Factors,
+    operand: &Operand,
+    arg: &KernelArg<'_>,
+    turns: bool,
+) -> Result<(Buffer<u8>, Operand)> {
+    let size = factors.bytes();
+    let (rows, columns) = match turns {
+        true => (operand.columns, operand.rows),
+        false => (operand.rows, operand.columns),
+    };
+    let shape = Operand {
+        rows,
+        columns,
+        pitch: columns.next_multiple_of(ALIGNED / size),
+        ..*operand
+    };
+    let bytes = stream.device().alloc::<u8>(rows * shape.pitch * size)?;
+    let (KernelArg::Buffer(from), KernelArg::Buffer(to)) = (arg, bytes.arg()) else {
+        // `check` has found buffers.
+        return Ok((bytes, shape));
+    };
+    macro_rules! of {
+        ($word:ty) => {
+            (
+                match turns {
+                    true => arrange::gemm_transposed::kernel::<$word>(),
+                    false => arrange::gemm_padded::kernel::<$word>(),
+                },
+                [from.cast::<$word>()?, to.cast::<$word>()?],
+            )
+        };
+    }
+    let (mut function, buffers) = match size {
+        1 => of!(u8),
+        2 => of!(u16),
+        _ => of!(u32),
+    };
+    if stream.device().backend() == BackendKind::Cuda {
+        // SAFETY: `check` has found that the matrix has room for its shape, and the copy has been made for its own; rows and columns are compared with them before each
+        // access. Indices into shared memory are made of the lane's number, of which a block has 256, and of constants.
+        function = unsafe { unchecked(function) };
+    }
+    let mut all = args![operand.rows, operand.columns, operand.pitch, shape.pitch].to_vec();
+    all.extend(buffers.map(KernelArg::Buffer));
+    let blocks = |extent: usize| u32::try_from(extent.div_ceil(arrange::SIDE)).unwrap_or(u32::MAX);
+    let grid = (blocks(operand.rows), blocks(operand.columns));
+    stream.launch(&function, LaunchConfig::new(grid, arrange::LANES), &all)?;
+    Ok((bytes, shape))
+}
+
 impl GemmKernel {
-    /// Whether a product by tensor cores can be computed in stages on this device.
+    /// Whether a product by tensor cores can be computed in stages on this device, and is faster so.
     pub(super) fn suits_stages(
         &self,
         stream: &Stream,
         operands: &[Operand; 3],
-        args: [&KernelArg<'_>; 3],
+        [a, b, c]: [&KernelArg<'_>; 3],
     ) -> bool {
         let device = stream.device();
+        let Some(factors) = self.factors() else {
+            return false;
+        };
         let has_them =
             device.backend() == BackendKind::Cuda && device.info().capabilities.contains(&Capability::Stages);
         let [m, n, k] = self.size;
-        let mut lies_right = args.iter().zip(operands).zip([(16, 8), (16, 8), (4, 2)]).map(
-            |((arg, operand), (bytes, elements))| {
-                let KernelArg::Buffer(buffer) = arg else {
-                    return false;
-                };
-                let is_whole = elements != 2 || buffer.cast::<u32>().is_ok();
-                self.element.is(buffer.element())
-                    && is_whole
-                    && buffer.ptr().place() % bytes == 0
-                    && operand.pitch % elements == 0
-            },
-        );
+        let is_held = |arg| is_held(factors, arg);
+        let lies_right = || {
+            let [left, right, _] = operands;
+            is_aligned(factors, left, a) && is_aligned(factors, right, b)
+        };
         has_them
             && k > 0
+            && is_held(a)
+            && is_held(b)
+            && is_held(c)
             && m.max(n).max(k) <= i32::MAX as usize
             && operands.iter().all(|operand| operand.pitch as u64 >> 39 == 0)
-            && n % 2 == 0
-            && Tile::Small.count(m, n) <= staged::MOST_TILES
-            && lies_right.all(|right| right)
+            && Tile::Small.count(m, n) <= MOST_TILES
+            && (lies_right() || m.min(n).min(k) >= WORTH_COPIES)
     }
 
-    pub(super) fn staged_instance(&self, tile: Tile, lines: bool) -> staged::Instance {
+    /// The tile that was asked for, or the one that suits the shape on so many multiprocessors.
+    pub(super) fn staged_tile(&self, multiprocessors: usize) -> Tile {
+        let factors = self.factors().unwrap_or(Factors::F16);
+        let mut possible = Tile::possible(factors, self.promotes());
+        match self.schedule {
+            Schedule::Staged(Some([rows, columns])) => {
+                let fits =
+                    |tile: &Tile| tile.size()[0] * tile.together() <= rows && tile.size()[1] <= columns;
+                possible.find(fits).unwrap_or(Tile::Small)
+            }
+            _ => {
+                let [m, n, k] = self.size;
+                Tile::fastest(
+                    possible,
+                    [m, n],
+                    (k * factors.bytes()).div_ceil(128),
+                    multiprocessors,
+                )
+            }
+        }
+    }
+
+    fn promotes(&self) -> bool {
+        self.promoted && self.factors().is_some_and(Factors::is_byte)
+    }
+
+    pub(super) fn staged_instance(&self, tile: Tile, lines: Lines) -> staged::Instance {
+        let factors = self.factors().unwrap_or(Factors::F16);
         staged::Instance {
-            factors: self.factors().unwrap_or(Factors::F16),
+            factors,
             transposed: self.transposed,
             tile,
+            promoted: self.promotes(),
+            result: self.element,
             lines,
         }
+    }
+
+    /// Memory of 16 bytes, of words or of less, as which C is written.
+    fn memory_of_result<'a>(&self, operand: &Operand, c: &KernelArg<'a>) -> Result<(KernelArg<'a>, Lines)> {
+        let KernelArg::Buffer(buffer) = c else {
+            return Ok((c.clone(), Lines::Words));
+        };
+        let is_int = self.factors() == Some(Factors::I8);
+        let is_right = match is_int {
+            true => buffer.element().is::<i32>(),
+            false => self.element.is(buffer.element()),
+        };
+        if !is_right {
+            return Err(Error::Stored {
+                kernel: self.function().name(),
+                operand: operand.name,
+                found: buffer.element().to_string(),
+                element: if is_int {
+                    "I32".into()
+                } else {
+                    format!("{:?}", self.element)
+                },
+            });
+        }
+        // No more at a time than C's memory begins at multiples of.
+        let (line, word) = (buffer.cast::<U32x4>(), buffer.cast::<u32>());
+        let (memory, lines) = match (self.lines(operand), line, word) {
+            (Lines::Whole, Ok(line), _) => (line, Lines::Whole),
+            (Lines::Whole | Lines::Words, _, Ok(word)) => (word, Lines::Words),
+            _ => (buffer.cast::<u16>()?, Lines::Halves),
+        };
+        Ok((KernelArg::Buffer(memory), lines))
+    }
+
+    /// How C can be written if it begins as it should: 16 bytes at a time only where nothing is added to what it was.
+    pub(super) fn lines(&self, operand: &Operand) -> Lines {
+        let in_word = if self.element == Element::F32 { 1 } else { 2 };
+        let is_whole =
+            |unit: usize| operand.pitch.is_multiple_of(unit) && operand.columns.is_multiple_of(unit);
+        if self.beta == 0.0 && is_whole(4 * in_word) {
+            Lines::Whole
+        } else if is_whole(in_word) {
+            Lines::Words
+        } else {
+            Lines::Halves
+        }
+    }
+
+    /// A product without depth: there is nothing to describe to hardware.
+    fn launch_nothing(&self, stream: &Stream, c: &KernelArg<'_>) -> Result<()> {
+        let none = stream.device().alloc::<u8>(ALIGNED)?;
+        let KernelArg::Buffer(bytes) = none.arg() else {
+            return Ok(());
+        };
+        let (factor, result) = match (self.element, c) {
+            (Element::F16, _) => (bytes.cast::<f16>()?, c.clone()),
+            (Element::Bf16, _) => (bytes.cast::<bf16>()?, c.clone()),
+            // Zeros of integers are those of floats, and what is kept is.
+            (Element::F32, KernelArg::Buffer(buffer)) if self.factors() == Some(Factors::I8) => {
+                (bytes.cast::<f32>()?, KernelArg::Buffer(buffer.cast::<f32>()?))
+            }
+            (Element::F32, _) => (bytes.cast::<f32>()?, c.clone()),
+        };
+        if self.factors() == Some(Factors::I8) && self.beta != 0.0 {
+            return Ok(());
+        }
+        let [m, n, _] = self.size;
+        let pitch = self.operands()[2].pitch;
+        GemmKernel::naive(m, n, 0)
+            .with_element(self.element)
+            .with_scales(self.alpha, self.beta)
+            .with_pitches(0, n, pitch)
+            .launch(
+                stream,
+                &[
+                    KernelArg::Buffer(factor.clone()),
+                    KernelArg::Buffer(factor),
+                    result,
+                ],
+            )
     }
 
     /// `check` has found room for all three.
@@ -61,70 +268,63 @@ impl GemmKernel {
         operands: &[Operand; 3],
         [a, b, c]: [&KernelArg<'_>; 3],
     ) -> Result<()> {
-        let mut function = self.function();
+        let name = self.function().name();
         let [m, n, k] = self.size;
-        if k == 0 {
-            // There is nothing to describe to hardware.
-            let kernel = GemmKernel {
-                schedule: Schedule::TensorCore(128),
-                stages: false,
-                ..*self
-            };
-            return kernel.launch(stream, &[a.clone(), b.clone(), c.clone()]);
-        }
-        let Some(_) = self.factors() else {
+        let Some(factors) = self.factors() else {
             return Err(Error::Element {
-                kernel: function.name(),
+                kernel: name,
                 element: self.element,
-                takes: "F16 and Bf16",
+                takes: "F16 and Bf16, and in stages with what `with_factors` says",
             });
         };
-        let multiprocessors = stream.device().info().multiprocessors.unwrap_or(1).max(1);
-        let tile = match self.schedule {
-            Schedule::Staged(Some(tile)) => tile,
-            _ => Tile::of(m, n, k, multiprocessors as usize),
-        };
-        let tiles = tile.count(m, n);
-        let [left, right, result] = operands;
-        if tiles > staged::MOST_TILES {
+        if factors == Factors::I8 && (self.alpha != 1.0 || !(self.beta == 0.0 || self.beta == 1.0)) {
+            return Err(Error::Scales {
+                kernel: name,
+                alpha: self.alpha,
+                beta: self.beta,
+            });
+        }
+        for (operand, arg) in operands.iter().zip([a, b]) {
+            if let KernelArg::Buffer(buffer) = arg
+                && !is_held(factors, arg)
+            {
+                return Err(Error::Stored {
+                    kernel: name,
+                    operand: operand.name,
+                    found: buffer.element().to_string(),
+                    element: format!("{factors:?}"),
+                });
+            }
+        }
+        if k == 0 {
+            return self.launch_nothing(stream, c);
+        }
+        let multiprocessors = stream.device().info().multiprocessors.unwrap_or(1).max(1) as usize;
+        let tile = self.staged_tile(multiprocessors);
+        let result = &operands[2];
+        if tile.count(m, n) > MOST_TILES || m.max(n).max(k) > i32::MAX as usize {
             return Err(Error::TooLarge {
-                kernel: function.name(),
+                kernel: name,
                 operand: result.name,
                 shape: result.to_string(),
             });
         }
-        if let Some((what, found)) = [
-            ("the number of columns of C", n),
-            ("the pitch of C", result.pitch),
-        ]
-        .into_iter()
-        .find(|(_, number)| number % 2 != 0)
-        {
-            return Err(Error::Range {
-                kernel: function.name(),
-                what,
-                found,
-                needed: "even".into(),
-            });
-        }
-        // C is written 16 bytes at a time where it lies so, and nothing is added to what it was.
-        let is_even = self.beta == 0.0 && result.pitch % 8 == 0 && n % 8 == 0;
-        let (memory, lines) = match c {
-            KernelArg::Buffer(buffer) if !self.element.is(buffer.element()) => {
-                return Err(Error::Stored {
-                    kernel: function.name(),
-                    operand: result.name,
-                    found: buffer.element().to_string(),
-                    element: self.element,
-                });
+        let (memory, lines) = self.memory_of_result(result, c)?;
+        let mut kernel = *self;
+        let mut copies = [None, None];
+        let mut shapes = [operands[0], operands[1]];
+        for (at, arg) in [a, b].into_iter().enumerate() {
+            let deep_along = self.transposed[at] == (at == 1);
+            let turns = factors.bytes() != 2 && !deep_along;
+            if !turns && is_aligned(factors, &operands[at], arg) {
+                continue;
             }
-            KernelArg::Buffer(buffer) => match buffer.cast::<U32x4>().ok().filter(|_| is_even) {
-                Some(lines) => (KernelArg::Buffer(lines), true),
-                None => (KernelArg::Buffer(buffer.cast::<u32>()?), false),
-            },
-            other => (other.clone(), false),
-        };
-        function = self.staged_instance(tile, lines).function();
+            let (copy, shape) = copied(stream, factors, &operands[at], arg, turns)?;
+            (copies[at], shapes[at]) = (Some(copy), shape);
+            kernel.transposed[at] ^= turns;
+        }
+        let mut function = kernel.staged_instance(tile, lines).function();
+        let [left, right] = shapes;
         let mut all = args![
             m,
             n,
@@ -140,14 +340,20 @@ impl GemmKernel {
             self.beta
         ]
         .to_vec();
-        all.extend([a.clone(), b.clone(), memory]);
+        for (copy, arg) in copies.iter().zip([a, b]) {
+            all.push(match copy {
+                Some(copy) => of_bytes(factors, copy)?,
+                None => arg.clone(),
+            });
+        }
+        all.push(memory);
         if stream.device().backend() == BackendKind::Cuda {
-            // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; of both an even
-            // number is there, so a pair is whole, or a multiple of eight, so that a line is. A and B are described by their shapes, which a launch compares with the buffers. Indices
-            // into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
+            // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; where several of its elements are
+            // accessed at once, rows are as many times as long, and begin at such a multiple. A and B are described by their shapes, which a launch compares with the
+            // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
-        let blocks = tile.blocks(m, n, multiprocessors as usize) as u32;
+        let blocks = tile.blocks(m, n, multiprocessors) as u32;
         Ok(stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?)
     }
 }

@@ -1,10 +1,13 @@
 //! Products of matrices: `C = alpha op(A) op(B) + beta C`. Must not know what is done with the result.
 
+mod arrange;
 mod in_stages;
 mod naive;
 mod staged;
 mod tensor_core;
+mod tile;
 mod tiled;
+mod written;
 
 use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::back::Sm;
@@ -15,11 +18,44 @@ use crate::element::{Element, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
-use staged::Tile;
-use tensor_core::{Factors, Instance};
+use tensor_core::{Halves, Instance};
 
 /// Most rows or columns of a matrix whose product is computed in tiles.
 const MOST: usize = 1 << 31;
+
+/// What a product in stages multiplies, as A and B hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Factors {
+    /// `f16`, which C holds, too.
+    F16,
+    /// `bf16`, which C holds, too.
+    Bf16,
+    /// `f32` of which the low 13 bits do not count; C holds `f32`.
+    Tf32,
+    /// [`E4m3`](crate::E4m3); C holds what [`GemmKernel::with_element`] says. Tensor cores keep 14 bits of a sum: [`GemmKernel::with_promoted_sums`] has more.
+    E4m3,
+    /// [`E5m2`](crate::E5m2); as before.
+    E5m2,
+    /// `i8`; C holds `i32`, and sums are exact, and wrap.
+    I8,
+}
+
+impl Factors {
+    /// Bytes of one of them.
+    fn bytes(self) -> usize {
+        match self {
+            Factors::F16 | Factors::Bf16 => 2,
+            Factors::Tf32 => 4,
+            Factors::E4m3 | Factors::E5m2 | Factors::I8 => 1,
+        }
+    }
+
+    /// Whether they are floats of a byte.
+    fn is_byte(self) -> bool {
+        matches!(self, Factors::E4m3 | Factors::E5m2)
+    }
+}
 
 /// How the product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +66,8 @@ enum Schedule {
     Tiled(usize),
     /// A block computes 128 rows of so many columns by tensor cores.
     TensorCore(usize),
-    /// A block computes tiles in stages: these, or those that suit the shape.
-    Staged(Option<Tile>),
+    /// A block computes tiles in stages: of so many rows and columns, or those that suit the shape.
+    Staged(Option<[usize; 2]>),
 }
 
 /// `C = alpha op(A) op(B) + beta C` for row-major matrices: `op(A)` is m x k, `op(B)` k x n, C m x n, and `op` is the matrix
@@ -67,6 +103,10 @@ pub struct GemmKernel {
     element: Element,
     /// Whether a product by tensor cores may be computed in stages, where that can be.
     stages: bool,
+    /// What A and B hold, where it is not what C holds.
+    multiplies: Option<Factors>,
+    /// Whether sums of a stage are made by themselves.
+    promoted: bool,
 }
 
 impl GemmKernel {
@@ -80,6 +120,8 @@ impl GemmKernel {
             beta: 0.0,
             element: Element::F32,
             stages: false,
+            multiplies: None,
+            promoted: false,
         }
     }
 
@@ -100,7 +142,8 @@ impl GemmKernel {
     /// launch says so. Needs a device with `Capability::Matrices`.
     ///
     /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
-    /// bytes at a time; and, where C's pitch and rows are even, on a device with `Capability::Stages` as [`GemmKernel::staged`] does. Tensor cores do not round every sum as `f32` does: an element is off by at most about
+    /// bytes at a time, on a device with `Capability::Stages` as [`GemmKernel::staged`] does; there also products of other matrices are computed so, of which m, n and k
+    /// are 512 or more. Tensor cores do not round every sum as `f32` does: an element is off by at most about
     /// `k * 2^-22 * sum |a| |b|`.
     ///
     /// ```
@@ -167,13 +210,15 @@ impl GemmKernel {
             Schedule::Naive => None,
             Schedule::Tiled(tile) => Some(tile),
             Schedule::TensorCore(columns) => Some(columns),
-            Schedule::Staged(tile) => tile.map(|tile| tile.size()[1]),
+            Schedule::Staged(tile) => tile.map(|[_, columns]| columns),
         }
     }
 
     /// As [`GemmKernel::tensor_core`] with tiles of up to 128 x 256 a block, or 256 x 256 two blocks, that are multiplied in stages, by the widest
-    /// products that a GPU has: needs a device with `Capability::Stages`. A and B begin at multiples of 16 bytes, and so do their rows; C begins at a multiple of 4 bytes, and so do its rows,
-    /// which are an even number of elements long. A launch says so where it is not so.
+    /// products that a GPU has: needs a device with `Capability::Stages`.
+    ///
+    /// Fastest where A and B begin at multiples of 16 bytes, and so do their rows: otherwise a launch copies them so first, into memory that it takes from the device's pool; and where
+    /// C and its rows do, too, and nothing is added to it: otherwise it is written a word at a time or, with rows of an odd number of 16 bits, half a word.
     ///
     /// ```
     /// use perpetua::device::{BackendKind, Device};
@@ -192,21 +237,73 @@ impl GemmKernel {
         GemmKernel::new(Schedule::Staged(None), m, n, k).with_element(Element::F16)
     }
 
-    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 or 64 x 128, of which the first is taken that is no
-    /// larger than this, else the last. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
+    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 or 64 x 128, with promoted sums 256 x 192, 256 x 128 (both by two blocks), 128 x 128 or 64 x 128;
+    /// the first is taken that is no larger than this, else the last. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
     pub fn with_tile(mut self, rows: usize, columns: usize) -> GemmKernel {
         if let Schedule::Staged(chosen) = &mut self.schedule {
-            let fits = |tile: &Tile| tile.size()[0] * tile.together() <= rows && tile.size()[1] <= columns;
-            *chosen = Some(Tile::ALL.into_iter().find(fits).unwrap_or(Tile::Small));
+            *chosen = Some([rows, columns]);
         }
         self
     }
 
-    /// What tensor cores multiply.
+    /// Multiplies these, in stages: what A and B hold need not be what C holds. Other products than [`GemmKernel::tensor_core`] and
+    /// [`GemmKernel::staged`] stay as they are.
+    ///
+    /// Fastest where depth goes along the rows of both matrices: B is stored transposed, and A is not. Otherwise, but for 16 bits, a launch copies them so, into memory that it
+    /// takes from the device's pool.
+    ///
+    /// ```
+    /// use perpetua::device::{BackendKind, Device};
+    /// use perpetua::kernels::{Factors, GemmKernel, Kernel};
+    /// use perpetua::prelude::*;
+    ///
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let a = device.upload(&[-3i8; 20 * 100])?;
+    /// let b = device.upload(&[50i8; 10 * 100])?;
+    /// let c = device.zeros::<i32>(20 * 10)?;
+    /// let product = GemmKernel::staged(20, 10, 100).with_factors(Factors::I8).with_transposed(false, true);
+    /// product.launch(&device.default_stream(), args![&a, &b, &c])?;
+    /// assert_eq!(c.read()?, [-15_000; 200]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_factors(mut self, factors: Factors) -> GemmKernel {
+        match self.schedule {
+            Schedule::TensorCore(_) => self.schedule = Schedule::Staged(None),
+            Schedule::Staged(_) => {}
+            _ => return self,
+        }
+        self.multiplies = Some(factors);
+        match factors {
+            Factors::F16 => self.element = Element::F16,
+            Factors::Bf16 => self.element = Element::Bf16,
+            Factors::Tf32 | Factors::I8 => self.element = Element::F32,
+            Factors::E4m3 | Factors::E5m2 => {}
+        }
+        self
+    }
+
+    /// Of floats of a byte: adds up what each 128 products are together in `f32`, whose 24 bits tensor cores do not keep. Takes a fifth longer. Other products
+    /// stay as they are.
+    pub fn with_promoted_sums(mut self) -> GemmKernel {
+        self.promoted = true;
+        self
+    }
+
+    /// What tensor cores multiply in stages.
     fn factors(&self) -> Option<Factors> {
+        match (self.multiplies, self.element) {
+            (Some(factors), _) => Some(factors),
+            (None, Element::F16) => Some(Factors::F16),
+            (None, Element::Bf16) => Some(Factors::Bf16),
+            (None, Element::F32) => None,
+        }
+    }
+
+    /// What tensor cores multiply without stages.
+    fn halves(&self) -> Option<Halves> {
         match self.element {
-            Element::F16 => Some(Factors::F16),
-            Element::Bf16 => Some(Factors::Bf16),
+            Element::F16 => Some(Halves::F16),
+            Element::Bf16 => Some(Halves::Bf16),
             Element::F32 => None,
         }
     }
@@ -214,7 +311,7 @@ impl GemmKernel {
     /// The instance for tensor cores, which may read A and B in pieces of 16 bytes; `None` for what they do not multiply.
     fn instance(&self, pieces: bool) -> Option<Instance> {
         Some(Instance {
-            factors: self.factors()?,
+            factors: self.halves()?,
             transposed: self.transposed,
             wide: self.tile() == Some(256),
             pieces,
@@ -223,7 +320,7 @@ impl GemmKernel {
 
     /// A and B as memory of 16 byte pieces, where their type is right and they lie so that they can be.
     fn pieces<'a>(&self, operands: &[Operand; 3], args: &[KernelArg<'a>]) -> Option<[KernelArg<'a>; 2]> {
-        self.factors()?;
+        self.halves()?;
         let piece = |at: usize| match (operands.get(at), args.get(at)) {
             (Some(operand), Some(KernelArg::Buffer(buffer)))
                 if self.element.is(buffer.element())
@@ -282,7 +379,7 @@ impl Kernel for GemmKernel {
                     .iter()
                     .all(|operand| operand.pitch % 8 == 0 && operand.columns % 8 == 0);
                 let instance = self.instance(pieces).unwrap_or(Instance {
-                    factors: Factors::F16,
+                    factors: Halves::F16,
                     transposed: self.transposed,
                     wide: self.tile() == Some(256),
                     pieces,
@@ -290,9 +387,11 @@ impl Kernel for GemmKernel {
                 instance.function()
             }
             // Which tiles, and how C is written, a launch decides.
-            Schedule::Staged(tile) => self
-                .staged_instance(tile.unwrap_or(Tile::Large), self.beta == 0.0)
-                .function(),
+            Schedule::Staged(_) => {
+                let [_, _, result] = self.operands();
+                let lines = self.lines(&result);
+                self.staged_instance(self.staged_tile(132), lines).function()
+            }
         }
     }
 

@@ -3,83 +3,11 @@
 
 use perpetua::prelude::*;
 
-use super::naive::scaled;
-use super::tensor_core::Factors;
-use crate::element::{Paired, pair, turned};
-
-/// Most tiles of a product.
-pub(super) const MOST_TILES: usize = 1 << 30;
-
-/// Rows and columns of a block's sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tile {
-    /// As the next one, side by side with another block below it, which has the same columns.
-    Pair,
-    Large,
-    Square,
-    Small,
-}
-
-impl Tile {
-    pub(super) const ALL: [Tile; 4] = [Tile::Pair, Tile::Large, Tile::Square, Tile::Small];
-
-    /// Its rows and columns.
-    pub(super) const fn size(self) -> [usize; 2] {
-        match self {
-            Tile::Pair | Tile::Large => [128, 256],
-            Tile::Square => [128, 128],
-            Tile::Small => [64, 128],
-        }
-    }
-
-    /// Lanes of a block.
-    pub(super) const fn lanes(self) -> u32 {
-        match self {
-            Tile::Pair | Tile::Large | Tile::Square => 384,
-            Tile::Small => 256,
-        }
-    }
-
-    /// Blocks that have the same columns at a time.
-    pub(super) const fn together(self) -> usize {
-        match self {
-            Tile::Pair => 2,
-            Tile::Large | Tile::Square | Tile::Small => 1,
-        }
-    }
-
-    /// How many of them a product has.
-    pub(super) fn count(self, m: usize, n: usize) -> usize {
-        let ([rows, columns], together) = (self.size(), self.together());
-        m.div_ceil(rows * together)
-            .saturating_mul(n.div_ceil(columns))
-            .saturating_mul(together)
-    }
-
-    /// How many blocks compute a product on so many multiprocessors.
-    pub(super) fn blocks(self, m: usize, n: usize, multiprocessors: usize) -> usize {
-        let together = self.together();
-        (multiprocessors / together * together)
-            .max(together)
-            .min(self.count(m, n))
-    }
-
-    /// The one with which a product takes the least time on so many multiprocessors.
-    pub(super) fn of(m: usize, n: usize, k: usize, multiprocessors: usize) -> Tile {
-        let time = |tile: &Tile| {
-            // In units of 10 ns on an H100: for 64 of depth, and for the rest of a tile.
-            let (stage, rest) = match tile {
-                Tile::Pair => (68, 100),
-                Tile::Large => (72, 100),
-                Tile::Square => (50, 75),
-                Tile::Small => (33, 50),
-            };
-            let rounds = tile.count(m, n).div_ceil(multiprocessors.max(1));
-            rounds.saturating_mul(k.div_ceil(64).saturating_mul(stage) + rest)
-        };
-        Tile::ALL.into_iter().min_by_key(time).unwrap_or(Tile::Large)
-    }
-}
+use super::Factors;
+use super::tile::Tile;
+use super::written::{Sink, Written, both, halved, pair};
+use crate::byte_floats::{E4m3, E5m2};
+use crate::element::{Element, turned};
 
 /// Which instance of the kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,125 +15,189 @@ pub(super) struct Instance {
     pub(super) factors: Factors,
     pub(super) transposed: [bool; 2],
     pub(super) tile: Tile,
-    /// Whether C is written 16 bytes at a time, as [`U32x4`], and never read; else two elements at a time, as `u32`.
-    pub(super) lines: bool,
+    /// Whether sums of a stage are made by themselves, and added to the others.
+    pub(super) promoted: bool,
+    /// What C holds, where that is a choice.
+    pub(super) result: Element,
+    pub(super) lines: Lines,
+}
+
+/// How C is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Lines {
+    /// 16 bytes at a time, as [`U32x4`], and never read.
+    Whole,
+    /// A word at a time: an element, or two.
+    Words,
+    /// Half a word at a time.
+    Halves,
 }
 
 impl Instance {
     /// The kernel, with all its checks.
     pub(super) fn function(self) -> KernelFn {
-        macro_rules! of_tile {
+        // By how A and B lie in stages, of factors of 16 bits.
+        macro_rules! halves {
             ($factor:ty, $kernel:ident, $high:tt, $panels:tt, $wide:tt, $columns:tt, $eighths:tt, $stages:tt) => {
                 match self.transposed {
-                    [false, false] => of_tile!(
+                    [false, false] => written!(
+                        $kernel,
                         $factor,
                         [[[$factor; 64]; $high]; $stages],
                         [[[[$factor; 64]; 64]; $wide]; $stages],
-                        $kernel,
-                        $eighths
+                        $factor,
+                        $eighths,
+                        0
                     ),
-                    [false, true] => of_tile!(
+                    [false, true] => written!(
+                        $kernel,
                         $factor,
                         [[[$factor; 64]; $high]; $stages],
                         [[[$factor; 64]; $columns]; $stages],
-                        $kernel,
-                        $eighths
+                        $factor,
+                        $eighths,
+                        0
                     ),
-                    [true, false] => of_tile!(
+                    [true, false] => written!(
+                        $kernel,
                         $factor,
                         [[[[$factor; 64]; 64]; $panels]; $stages],
                         [[[[$factor; 64]; 64]; $wide]; $stages],
-                        $kernel,
-                        $eighths
+                        $factor,
+                        $eighths,
+                        0
                     ),
-                    [true, true] => of_tile!(
+                    [true, true] => written!(
+                        $kernel,
                         $factor,
                         [[[[$factor; 64]; 64]; $panels]; $stages],
                         [[[$factor; 64]; $columns]; $stages],
-                        $kernel,
-                        $eighths
+                        $factor,
+                        $eighths,
+                        0
                     ),
                 }
             };
-            ($factor:ty, $a:ty, $b:ty, $kernel:ident, $eighths:tt) => {
+            ($factor:ty) => {
+                match self.tile {
+                    Tile::Pair => halves!($factor, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
+                    Tile::Large => halves!($factor, gemm_staged, 128, 2, 4, 256, 32, 4),
+                    Tile::Small => halves!($factor, gemm_staged_low, 64, 1, 2, 128, 16, 8),
+                    _ => halves!($factor, gemm_staged, 128, 2, 2, 128, 16, 6),
+                }
+            };
+        }
+        // Of others, whose depth goes along rows.
+        macro_rules! along {
+            ($factor:ty, $depth:tt, $result:ty) => {
+                match self.tile {
+                    Tile::Pair => along!(
+                        $factor,
+                        $depth,
+                        $result,
+                        gemm_staged_pair,
+                        128,
+                        256,
+                        32,
+                        4,
+                        0
+                    ),
+                    Tile::Large => along!($factor, $depth, $result, gemm_staged, 128, 256, 32, 4, 0),
+                    Tile::Small => along!($factor, $depth, $result, gemm_staged_low, 64, 128, 16, 8, 0),
+                    _ => along!($factor, $depth, $result, gemm_staged, 128, 128, 16, 6, 0),
+                }
+            };
+            ($factor:ty, $depth:tt, $result:ty, $kernel:ident, $high:tt, $columns:tt, $eighths:tt, $stages:tt, $promoted:tt) => {
+                written!(
+                    $kernel,
+                    $factor,
+                    [[[$factor; $depth]; $high]; $stages],
+                    [[[$factor; $depth]; $columns]; $stages],
+                    $result,
+                    $eighths,
+                    $promoted
+                )
+            };
+        }
+        macro_rules! bytes {
+            ($factor:ty) => {
+                match self.result {
+                    Element::F32 => bytes!($factor, f32),
+                    Element::F16 => bytes!($factor, f16),
+                    Element::Bf16 => bytes!($factor, bf16),
+                }
+            };
+            ($factor:ty, $result:ty) => {
+                match (self.promoted, self.tile) {
+                    (false, _) => along!($factor, 128, $result),
+                    (true, Tile::NarrowPair) => {
+                        along!($factor, 128, $result, gemm_staged_pair, 128, 192, 24, 5, 1)
+                    }
+                    (true, Tile::SquarePair) => {
+                        along!($factor, 128, $result, gemm_staged_pair, 128, 128, 16, 6, 1)
+                    }
+                    (true, Tile::Small) => {
+                        along!($factor, 128, $result, gemm_staged_low, 64, 128, 16, 8, 1)
+                    }
+                    (true, _) => along!($factor, 128, $result, gemm_staged, 128, 128, 16, 6, 1),
+                }
+            };
+        }
+        macro_rules! written {
+            ($kernel:ident, $factor:ty, $a:ty, $b:ty, $result:ty, $eighths:tt, $promoted:tt) => {
                 match self.lines {
-                    true => $kernel::kernel::<$factor, $a, $b, U32x4, $eighths>(),
-                    false => $kernel::kernel::<$factor, $a, $b, u32, $eighths>(),
+                    Lines::Whole => $kernel::kernel::<$factor, $a, $b, $result, U32x4, $eighths, $promoted>(),
+                    Lines::Words => $kernel::kernel::<$factor, $a, $b, $result, u32, $eighths, $promoted>(),
+                    Lines::Halves => $kernel::kernel::<$factor, $a, $b, $result, u16, $eighths, $promoted>(),
                 }
             };
         }
-        match (self.factors, self.tile) {
-            (Factors::F16, Tile::Pair) => of_tile!(f16, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
-            (Factors::F16, Tile::Large) => of_tile!(f16, gemm_staged, 128, 2, 4, 256, 32, 4),
-            (Factors::F16, Tile::Square) => of_tile!(f16, gemm_staged, 128, 2, 2, 128, 16, 6),
-            (Factors::F16, Tile::Small) => of_tile!(f16, gemm_staged_low, 64, 1, 2, 128, 16, 8),
-            (Factors::Bf16, Tile::Pair) => of_tile!(bf16, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
-            (Factors::Bf16, Tile::Large) => of_tile!(bf16, gemm_staged, 128, 2, 4, 256, 32, 4),
-            (Factors::Bf16, Tile::Square) => of_tile!(bf16, gemm_staged, 128, 2, 2, 128, 16, 6),
-            (Factors::Bf16, Tile::Small) => of_tile!(bf16, gemm_staged_low, 64, 1, 2, 128, 16, 8),
+        match self.factors {
+            Factors::F16 => halves!(f16),
+            Factors::Bf16 => halves!(bf16),
+            Factors::Tf32 => along!(f32, 32, f32),
+            Factors::I8 => along!(i8, 128, i32),
+            Factors::E4m3 => bytes!(E4m3),
+            Factors::E5m2 => bytes!(E5m2),
         }
     }
 }
 
-/// Memory that C is written to.
+/// What A and B hold.
 #[device]
-trait Sink: GpuType {
-    /// Whether it is written four words at a time, else word by word.
-    fn is_line() -> bool;
-    /// What four words are there.
-    fn line(words: [u32; 4]) -> Self;
-    /// What a word is there.
-    fn word(word: u32) -> Self;
-    /// The word that is there.
-    fn bits(self) -> u32;
+trait Factor: GpuType {
+    /// How deep a stage is.
+    const DEPTH: usize;
 }
 
 #[device]
-impl Sink for u32 {
-    fn is_line() -> bool {
-        false
-    }
-
-    fn line(words: [u32; 4]) -> u32 {
-        words[0]
-    }
-
-    fn word(word: u32) -> u32 {
-        word
-    }
-
-    fn bits(self) -> u32 {
-        self
-    }
+impl Factor for f16 {
+    const DEPTH: usize = 64;
 }
 
 #[device]
-impl Sink for U32x4 {
-    fn is_line() -> bool {
-        true
-    }
+impl Factor for bf16 {
+    const DEPTH: usize = 64;
+}
 
-    fn line(words: [u32; 4]) -> U32x4 {
-        U32x4 {
-            x: words[0],
-            y: words[1],
-            z: words[2],
-            w: words[3],
-        }
-    }
+#[device]
+impl Factor for f32 {
+    const DEPTH: usize = 32;
+}
 
-    fn word(word: u32) -> U32x4 {
-        U32x4 {
-            x: word,
-            y: word,
-            z: word,
-            w: word,
-        }
-    }
+#[device]
+impl Factor for E4m3 {
+    const DEPTH: usize = 128;
+}
 
-    fn bits(self) -> u32 {
-        self.x
-    }
+#[device]
+impl Factor for E5m2 {
+    const DEPTH: usize = 128;
+}
+
+#[device]
+impl Factor for i8 {
+    const DEPTH: usize = 128;
 }
 
 /// Rows of tiles that are gone through column by column, so that what they read of A and B is still in the cache.
@@ -222,20 +214,22 @@ fn corner(tile: u32, rows: u32, columns: u32, high: u32, wide: u32) -> [u32; 2] 
 }
 
 /// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns; `TOGETHER` blocks have them below each other. `A` and `B` say how their parts lie in the block's
-/// memory, and with that which way they are stored.
+/// memory, and with that which way they are stored. `C` is the memory of numbers `O`. With `PROMOTED` 1, each stage's sums are made by themselves.
 #[device]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
 fn product<
-    T: Paired,
+    T: Factor,
     A: GpuType,
     B: GpuType,
+    O: Written,
     C: Sink,
     const HIGH: usize,
     const EIGHTHS: usize,
     const TOGETHER: usize,
+    const PROMOTED: usize,
 >(
     m: usize,
     n: usize,
@@ -256,7 +250,7 @@ fn product<
     stage_factors::<A, B>(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch);
     let wide = EIGHTHS * 8;
     let (rows, columns) = (m.div_ceil(HIGH * TOGETHER) as u32, n.div_ceil(wide) as u32);
-    let turns = k.div_ceil(64) as u32;
+    let turns = k.div_ceil(T::DEPTH) as u32;
     let (first, blocks) = (
         group_id_x() as u32 / TOGETHER as u32,
         grid_dim_x() as u32 / TOGETHER as u32,
@@ -268,7 +262,7 @@ fn product<
         while tile < rows * columns {
             let [top, left] = corner(tile, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
             for i in 0..turns {
-                fill_stage(top + below, left, i * 64);
+                fill_stage(top + below, left, i * T::DEPTH as u32);
             }
             tile += blocks;
         }
@@ -279,23 +273,36 @@ fn product<
         let over = lane % 4 * 2;
         let mut tile = first;
         while tile < rows * columns {
-            let mut sums = [[[0.0f32; 2]; 2]; EIGHTHS];
+            let mut sums = [[[O::none(); 2]; 2]; EIGHTHS];
             for _i in 0..turns {
-                sums = multiply_stage(sums);
+                if PROMOTED == 1 {
+                    let part = multiply_stage([[[O::none(); 2]; 2]; EIGHTHS]);
+                    for i in 0..EIGHTHS {
+                        for j in 0..2 {
+                            for l in 0..2 {
+                                sums[i][j][l] = O::plus(sums[i][j][l], part[i][j][l]);
+                            }
+                        }
+                    }
+                } else {
+                    sums = multiply_stage(sums);
+                }
             }
             let [top, left] = corner(tile, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
             let (y, x) = ((top + below + down) as usize, left as usize);
+            // Columns that C has from this lane's first one on.
+            let room = n as u32 - (left + over).min(n as u32);
             for j in 0..2 {
                 let line = (y + j * 8) * c_pitch + x;
                 let is_row = y + j * 8 < m;
-                if C::is_line() {
+                if C::is_line() && O::is_half() {
                     // Four lanes that have two columns of each eight come to have all of every fourth eight.
                     for i in 0..EIGHTHS / 4 {
                         let four = [
-                            pair::<T>(sums[i * 4][j], alpha),
-                            pair::<T>(sums[i * 4 + 1][j], alpha),
-                            pair::<T>(sums[i * 4 + 2][j], alpha),
-                            pair::<T>(sums[i * 4 + 3][j], alpha),
+                            pair::<O>(sums[i * 4][j], alpha),
+                            pair::<O>(sums[i * 4 + 1][j], alpha),
+                            pair::<O>(sums[i * 4 + 2][j], alpha),
+                            pair::<O>(sums[i * 4 + 3][j], alpha),
                         ];
                         let four = turned(four, lane);
                         let eighth = i * 4 + (lane % 4) as usize;
@@ -303,7 +310,18 @@ fn product<
                             c[line / 8 + eighth] = C::line(four);
                         }
                     }
-                } else {
+                } else if C::is_line() {
+                    // Two lanes that have two columns of each eight come to have four of every second eight.
+                    for i in 0..EIGHTHS / 2 {
+                        let near = both::<O>(sums[i * 2][j], alpha);
+                        let far = both::<O>(sums[i * 2 + 1][j], alpha);
+                        let four = halved(near, far, lane);
+                        let fourth = i * 4 + (lane % 2 * 2 + lane / 2 % 2) as usize;
+                        if is_row && x + fourth * 4 < n {
+                            c[line / 4 + fourth] = C::line(four);
+                        }
+                    }
+                } else if O::is_half() && !C::is_half() {
                     for i in 0..EIGHTHS {
                         let column = over as usize + i * 8;
                         if is_row && x + column < n {
@@ -311,12 +329,26 @@ fn product<
                             let [low, high] = sums[i][j];
                             let (mut low_before, mut high_before) = (None, None);
                             if beta != 0.0 {
-                                low_before = Some(T::of(c[at].bits() & 0xffff).wide());
-                                high_before = Some(T::of(c[at].bits() >> 16).wide());
+                                low_before = Some(O::of_word(c[at].to_word() & 0xffff));
+                                high_before = Some(O::of_word(c[at].to_word() >> 16));
                             }
-                            let low = T::narrow(scaled(low, low_before, alpha, beta));
-                            let high = T::narrow(scaled(high, high_before, alpha, beta));
-                            c[at] = C::word(low.bits() | high.bits() << 16);
+                            let low = O::of(low, low_before, alpha, beta);
+                            let high = O::of(high, high_before, alpha, beta);
+                            c[at] = C::word(low.to_word() | high.to_word() << 16);
+                        }
+                    }
+                } else {
+                    let first = line + over as usize;
+                    for i in 0..EIGHTHS {
+                        for l in 0..2 {
+                            if is_row && ((i * 8 + l) as u32) < room {
+                                let mut before = None;
+                                if beta != 0.0 {
+                                    before = Some(O::of_word(c[first + (i * 8 + l)].to_word()));
+                                }
+                                let number = O::of(sums[i][j][l], before, alpha, beta);
+                                c[first + (i * 8 + l)] = C::word(number.to_word());
+                            }
                         }
                     }
                 }
@@ -335,7 +367,15 @@ macro_rules! staged {
             clippy::too_many_arguments,
             reason = "a kernel's arguments are its buffers and its shapes"
         )]
-        fn $name<T: Paired, A: GpuType, B: GpuType, C: Sink, const EIGHTHS: usize>(
+        fn $name<
+            T: Factor,
+            A: GpuType,
+            B: GpuType,
+            O: Written,
+            C: Sink,
+            const EIGHTHS: usize,
+            const PROMOTED: usize,
+        >(
             m: usize,
             n: usize,
             k: usize,
@@ -353,7 +393,7 @@ macro_rules! staged {
             c: &mut [C],
         ) {
             $($declares)*
-            product::<T, A, B, C, $high, EIGHTHS, $together>(
+            product::<T, A, B, O, C, $high, EIGHTHS, $together, PROMOTED>(
                 m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
             );
         }

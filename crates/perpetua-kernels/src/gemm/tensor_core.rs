@@ -11,7 +11,7 @@ pub(super) const ROWS: usize = 128;
 
 /// What tensor cores multiply.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Factors {
+pub(super) enum Halves {
     F16,
     Bf16,
 }
@@ -19,7 +19,7 @@ pub(super) enum Factors {
 /// Which instance of the kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Instance {
-    pub(super) factors: Factors,
+    pub(super) factors: Halves,
     pub(super) transposed: [bool; 2],
     /// Whether a block has 256 columns of sums instead of 128.
     pub(super) wide: bool,
@@ -48,10 +48,10 @@ impl Instance {
             };
         }
         match (self.factors, self.pieces) {
-            (Factors::F16, false) => of_source!(f16, f16),
-            (Factors::F16, true) => of_source!(f16, U32x4),
-            (Factors::Bf16, false) => of_source!(bf16, bf16),
-            (Factors::Bf16, true) => of_source!(bf16, U32x4),
+            (Halves::F16, false) => of_source!(f16, f16),
+            (Halves::F16, true) => of_source!(f16, U32x4),
+            (Halves::Bf16, false) => of_source!(bf16, bf16),
+            (Halves::Bf16, true) => of_source!(bf16, U32x4),
         }
     }
 }

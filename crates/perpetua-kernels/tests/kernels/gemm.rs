@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use libtest_mimic::Failed;
 use perpetua_device::{BackendKind, args};
 use perpetua_ir::back::Capability;
-use perpetua_kernels::{GemmKernel, Kernel, SoftmaxKernel, reference};
+use perpetua_kernels::{E4m3, E5m2, Factors, GemmKernel, Kernel, SoftmaxKernel, reference};
 
 use crate::harness::{Case, Stored, compare, in_f64};
 
@@ -49,14 +49,48 @@ pub(crate) fn staged(case: &mut Case) -> Result<(), Failed> {
         let [rows, columns] = case.one_of(&TILES);
         GemmKernel::staged(m, n, k).with_tile(rows, columns)
     };
-    case.aligned = true;
+    case.aligned = case.chance(2);
     match case.chance(2) {
         true => product_of::<f16>(case, kernel),
         false => product_of::<bf16>(case, kernel),
     }
 }
 
-const TILES: [[usize; 2]; 4] = [[256, 256], [128, 256], [128, 128], [64, 128]];
+/// Factors that C does not hold.
+pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
+    if !has_stages(case)? {
+        return Ok(());
+    }
+    let kernel = |case: &mut Case, [m, n, k]: [usize; 3]| {
+        let [rows, columns] = case.one_of(&TILES);
+        let kernel = GemmKernel::staged(m, n, k).with_tile(rows, columns);
+        if case.chance(3) {
+            kernel.with_promoted_sums()
+        } else {
+            kernel
+        }
+    };
+    case.aligned = case.chance(2);
+    match case.below(8) {
+        0 => product_with::<f32, f32>(case, Some(Factors::Tf32), kernel),
+        1 => product_with::<i8, i32>(case, Some(Factors::I8), kernel),
+        2 => product_with::<E5m2, f32>(case, Some(Factors::E5m2), kernel),
+        3 => product_with::<E5m2, bf16>(case, Some(Factors::E5m2), kernel),
+        4 => product_with::<E5m2, f16>(case, Some(Factors::E5m2), kernel),
+        5 => product_with::<E4m3, f32>(case, Some(Factors::E4m3), kernel),
+        6 => product_with::<E4m3, f16>(case, Some(Factors::E4m3), kernel),
+        _ => product_with::<E4m3, bf16>(case, Some(Factors::E4m3), kernel),
+    }
+}
+
+const TILES: [[usize; 2]; 6] = [
+    [256, 256],
+    [128, 256],
+    [256, 192],
+    [256, 128],
+    [128, 128],
+    [64, 128],
+];
 
 /// Whether the device multiplies in stages; where not, that it says so.
 fn has_stages(case: &Case) -> Result<bool, Failed> {
@@ -88,7 +122,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
         ] {
             for picks_rows in [true, false] {
                 launches += 1;
-                let [rows, columns] = TILES[launches % 4];
+                let [rows, columns] = TILES[launches % 6];
                 let picked = |i: usize| (i * 7 + 3) % k;
                 let number = |i: usize, j: usize| ((i * 37 + j * 5) % 2048) as f32;
                 // `op(A)` of m x k and `op(B)` of k x n.
@@ -113,8 +147,8 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
                 };
                 let a = case.device.upload(&stored(m, k, transposed[0], &left))?;
                 let b = case.device.upload(&stored(k, n, transposed[1], &right))?;
-                // C is written two elements at a time in one of two cases, else eight.
-                let pitch = n + launches / 4 % 2 * 2;
+                // C is written eight elements at a time, one, or two.
+                let pitch = n + launches / 4 % 3;
                 let c = case.device.full(m * pitch, f16::NAN)?;
                 let columns_of =
                     |rows: usize, columns: usize, transposed: bool| if transposed { rows } else { columns };
@@ -172,37 +206,67 @@ fn product_of<T: Stored>(
     case: &mut Case,
     make: fn(&mut Case, [usize; 3]) -> GemmKernel,
 ) -> Result<(), Failed> {
+    product_with::<T, T>(case, None, make)
+}
+
+/// `F` is what A and B hold, `T` what C does.
+fn product_with<F: Stored, T: Stored>(
+    case: &mut Case,
+    factors: Option<Factors>,
+    make: fn(&mut Case, [usize; 3]) -> GemmKernel,
+) -> Result<(), Failed> {
     let unit = if case.aligned { 8 } else { 1 };
     let size = [(); 3].map(|()| case.one_of(&EXTENTS).next_multiple_of(unit));
     let [m, n, k] = size;
     let transposed = [case.chance(2), case.chance(2)];
-    let (alpha, beta) = case.one_of(&[(1.0f32, 0.0f32), (1.0, 1.0), (-0.5, 2.0)]);
+    let scales = [(1.0f32, 0.0f32), (1.0, 1.0), (-0.5, 2.0)];
+    let is_int = factors == Some(Factors::I8);
+    let (alpha, beta) = case.one_of(&scales[..if is_int { 2 } else { 3 }]);
     let [a_rows, a_columns] = if transposed[0] { [k, m] } else { [m, k] };
     let [b_rows, b_columns] = if transposed[1] { [n, k] } else { [k, n] };
     let pitches = [a_columns, b_columns, n].map(|columns| columns + unit * case.one_of(&[0, 0, 1, 5]));
+    // Low bits that do not count are zeros.
+    let kept = if factors == Some(Factors::Tf32) {
+        !0x1fff
+    } else {
+        !0
+    };
     let mut numbers = |len| -> Vec<f32> {
         let all = case.numbers(len, 2.0).into_iter();
-        all.map(|x| T::of(x).number()).collect()
+        all.map(|x| F::of(f32::from_bits(x.to_bits() & kept)).number())
+            .collect()
+    };
+    // As what they are stored as.
+    let own = |numbers: &[f32]| -> Vec<f32> {
+        match is_int {
+            true => numbers.iter().map(|x| x / 64.0).collect(),
+            false => numbers.to_vec(),
+        }
     };
     let (a, b) = (numbers(m * k), numbers(k * n));
     // What is not read may be anything.
     let before = if beta == 0.0 {
         vec![f32::NAN; m * n]
     } else {
-        numbers(m * n)
+        let all = case.numbers(m * n, 2.0).into_iter();
+        all.map(|x| T::of(x).number()).collect()
     };
-    let on_device = [
-        case.matrix::<T>([a_rows, a_columns, pitches[0]], &a)?,
-        case.matrix::<T>([b_rows, b_columns, pitches[1]], &b)?,
-        case.matrix::<T>([m, n, pitches[2]], &before)?,
-    ];
-    let kernel = make(case, size)
+    let a_buffer = case.matrix::<F>([a_rows, a_columns, pitches[0]], &own(&a))?;
+    let b_buffer = case.matrix::<F>([b_rows, b_columns, pitches[1]], &own(&b))?;
+    let is_kept: Vec<f32> = match is_int {
+        true => before.iter().map(|x| x / 1024.0).collect(),
+        false => before.clone(),
+    };
+    let c_buffer = case.matrix::<T>([m, n, pitches[2]], &is_kept)?;
+    let mut kernel = make(case, size)
         .with_transposed(transposed[0], transposed[1])
         .with_element(T::ELEMENT)
         .with_scales(alpha, beta)
         .with_pitches(pitches[0], pitches[1], pitches[2]);
+    if let Some(factors) = factors {
+        kernel = kernel.with_factors(factors);
+    }
     let is_tensor_core = kernel.name() == "gemm_tensor_core" || kernel.name().starts_with("gemm_staged");
-    let [a_buffer, b_buffer, c_buffer] = &on_device;
     let stream = case.device.default_stream();
     kernel.launch(&stream, args![&a_buffer.part, &b_buffer.part, &c_buffer.part])?;
     let products = reference::gemm(size, transposed, &in_f64(&a), &in_f64(&b));
@@ -217,14 +281,20 @@ fn product_of<T: Stored>(
                 beta * f64::from(*before)
             };
             // Tensor cores round sums otherwise than `f32` does.
-            let rounding = if is_tensor_core { 2.4e-7 } else { 6e-8 };
+            let on_gpu = case.device.backend() == BackendKind::Cuda;
+            let rounding = match factors {
+                // Of bytes they keep 14 bits of a sum, of which it has more only where each 128 products are added up by themselves.
+                Some(Factors::E4m3 | Factors::E5m2) if on_gpu => 1.25e-4,
+                _ if is_tensor_core => 2.4e-7,
+                _ => 6e-8,
+            };
             let bound = (k as f64 + 3.0) * rounding * (alpha.abs() * size + before.abs());
             (alpha * sum + before, bound)
         })
         .collect();
     let what = format!("{kernel:?}");
     compare::<T>(&what, &c_buffer.read()?, &expected)?;
-    for (operand, values) in [(a_buffer, &a), (b_buffer, &b)] {
+    for (operand, values) in [(&a_buffer, &a), (&b_buffer, &b)] {
         let unchanged = operand
             .read()?
             .iter()
@@ -267,11 +337,18 @@ pub(crate) fn errors(case: &mut Case) -> Result<(), Failed> {
         args![&buffer, &buffer, &buffer],
         "`gemm_tensor_core` does not compute with F32, but with F16 and Bf16; choose one of them, or another kernel",
     )?;
-    let half = case.device.zeros::<f16>(48)?;
+    let bytes = case.device.zeros::<i8>(48)?;
     check(
-        &GemmKernel::staged(8, 5, 1),
-        args![&half, &half, &half],
-        "`gemm_staged`: the number of columns of C is 5; it must be even",
+        &GemmKernel::staged(8, 5, 1)
+            .with_factors(Factors::I8)
+            .with_scales(2.0, 0.0),
+        args![&bytes, &bytes, &case.device.zeros::<i32>(48)?],
+        "`gemm_staged_low`: products of integers are multiplied with alpha 1 and added to C times beta 0 or 1, not 2 and 0; scale C in another kernel",
+    )?;
+    check(
+        &GemmKernel::staged(8, 5, 1).with_factors(Factors::E4m3),
+        args![&bytes, &bytes, &case.device.zeros::<f16>(48)?],
+        "`gemm_staged_low`: `A` is a buffer of i8, but the kernel was made for E4m3; pass a buffer of that, or make it with `with_element` or `with_factors`",
     )?;
     check(
         &GemmKernel::tiled(1, 1, (1 << 31) + 1, 64),

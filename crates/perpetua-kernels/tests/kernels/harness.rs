@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use libtest_mimic::Failed;
 use perpetua_device::{BackendKind, Buffer, Device, GpuType};
-use perpetua_kernels::Element;
+use perpetua_kernels::{E4m3, E5m2, Element};
 
 /// What stands where nothing may be written.
 pub(crate) const POISON: f32 = -12352.0;
@@ -134,6 +134,11 @@ stored! {
     f32: F32, 6e-8, 1.2e-38, |x| x, |x| x;
     f16: F16, 4.9e-4, 3e-8, f16::from_f32, f16::to_f32;
     bf16: Bf16, 4e-3, 1.2e-38, bf16::from_f32, bf16::to_f32;
+    // Factors, and sums of integers.
+    E4m3: F32, 0.0, 0.0, E4m3::from_f32, E4m3::to_f32;
+    E5m2: F32, 0.0, 0.0, E5m2::from_f32, E5m2::to_f32;
+    i8: F32, 0.0, 0.0, |x: f32| (x * 64.0) as i8, f32::from;
+    i32: F32, 0.0, 0.0, |x: f32| (x * 1024.0) as i32, |x| x as f32;
 }
 
 /// A matrix in surroundings that nothing may touch.

@@ -1,0 +1,104 @@
+//! How much of a product in stages a block computes at a time. Must not know kernels.
+
+use super::Factors;
+
+/// Most tiles of a product.
+pub(super) const MOST_TILES: usize = 1 << 30;
+
+/// Rows and columns of a block's sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tile {
+    /// As the next one, side by side with another block below it, which has the same columns.
+    Pair,
+    Large,
+    /// As [`Tile::Pair`], with fewer columns: where each lane has its sums twice.
+    NarrowPair,
+    SquarePair,
+    Square,
+    Small,
+}
+
+impl Tile {
+    pub(super) const ALL: [Tile; 6] = [
+        Tile::Pair,
+        Tile::Large,
+        Tile::NarrowPair,
+        Tile::SquarePair,
+        Tile::Square,
+        Tile::Small,
+    ];
+
+    /// Those in which a product can be computed; `promoted` says whether lanes have each sum twice.
+    pub(super) fn possible(factors: Factors, promoted: bool) -> impl Iterator<Item = Tile> {
+        Tile::ALL.into_iter().filter(move |tile| match tile {
+            Tile::Pair | Tile::Large => !promoted,
+            Tile::NarrowPair | Tile::SquarePair => promoted && factors.is_byte(),
+            Tile::Square | Tile::Small => true,
+        })
+    }
+
+    /// Its rows and columns.
+    pub(super) const fn size(self) -> [usize; 2] {
+        match self {
+            Tile::Pair | Tile::Large => [128, 256],
+            Tile::NarrowPair => [128, 192],
+            Tile::SquarePair | Tile::Square => [128, 128],
+            Tile::Small => [64, 128],
+        }
+    }
+
+    /// Lanes of a block.
+    pub(super) const fn lanes(self) -> u32 {
+        match self {
+            Tile::Small => 256,
+            _ => 384,
+        }
+    }
+
+    /// Blocks that have the same columns at a time.
+    pub(super) const fn together(self) -> usize {
+        match self {
+            Tile::Pair | Tile::NarrowPair | Tile::SquarePair => 2,
+            Tile::Large | Tile::Square | Tile::Small => 1,
+        }
+    }
+
+    /// How many of them a product has.
+    pub(super) fn count(self, m: usize, n: usize) -> usize {
+        let ([rows, columns], together) = (self.size(), self.together());
+        m.div_ceil(rows * together)
+            .saturating_mul(n.div_ceil(columns))
+            .saturating_mul(together)
+    }
+
+    /// How many blocks compute a product on so many multiprocessors.
+    pub(super) fn blocks(self, m: usize, n: usize, multiprocessors: usize) -> usize {
+        let together = self.together();
+        (multiprocessors / together * together)
+            .max(together)
+            .min(self.count(m, n))
+    }
+
+    /// The one of several with which a product of so many stages takes the least time on so many multiprocessors.
+    pub(super) fn fastest(
+        tiles: impl Iterator<Item = Tile>,
+        [m, n]: [usize; 2],
+        stages: usize,
+        multiprocessors: usize,
+    ) -> Tile {
+        let time = |tile: &Tile| {
+            // In units of 10 ns on an H100: for a stage, and for the rest of a tile.
+            let (stage, rest) = match tile {
+                Tile::Pair => (68, 100),
+                Tile::Large => (72, 100),
+                Tile::NarrowPair => (56, 90),
+                Tile::SquarePair => (43, 75),
+                Tile::Square => (50, 75),
+                Tile::Small => (33, 50),
+            };
+            let rounds = tile.count(m, n).div_ceil(multiprocessors.max(1));
+            rounds.saturating_mul(stages.saturating_mul(stage) + rest)
+        };
+        tiles.min_by_key(time).unwrap_or(Tile::Square)
+    }
+}

@@ -1,0 +1,269 @@
+//! What C of a product in stages holds, and as what memory it is written. Must not know how sums are made.
+
+use perpetua::prelude::*;
+
+use super::naive::scaled;
+use crate::element::Paired;
+
+/// What C holds.
+#[device]
+pub(super) trait Written: GpuType {
+    /// What products are added up in.
+    type Sum: GpuType;
+
+    /// Whether two of them are a word, else one.
+    fn is_half() -> bool;
+    /// No sum yet.
+    fn none() -> Self::Sum;
+    /// Both sums.
+    fn plus(a: Self::Sum, b: Self::Sum) -> Self::Sum;
+    /// What is stored for a sum, and what was there before.
+    fn of(sum: Self::Sum, before: Option<Self>, alpha: f32, beta: f32) -> Self;
+    /// Its bits.
+    fn to_word(self) -> u32;
+    /// The one of these bits.
+    fn of_word(word: u32) -> Self;
+}
+
+#[device]
+impl Written for f16 {
+    type Sum = f32;
+
+    fn is_half() -> bool {
+        true
+    }
+
+    fn none() -> f32 {
+        0.0
+    }
+
+    fn plus(a: f32, b: f32) -> f32 {
+        a + b
+    }
+
+    fn of(sum: f32, before: Option<f16>, alpha: f32, beta: f32) -> f16 {
+        f16::from_f32(scaled(sum, before.map(|before| before.to_f32()), alpha, beta))
+    }
+
+    fn to_word(self) -> u32 {
+        self.bits()
+    }
+
+    fn of_word(word: u32) -> f16 {
+        <f16 as Paired>::of(word)
+    }
+}
+
+#[device]
+impl Written for bf16 {
+    type Sum = f32;
+
+    fn is_half() -> bool {
+        true
+    }
+
+    fn none() -> f32 {
+        0.0
+    }
+
+    fn plus(a: f32, b: f32) -> f32 {
+        a + b
+    }
+
+    fn of(sum: f32, before: Option<bf16>, alpha: f32, beta: f32) -> bf16 {
+        bf16::from_f32(scaled(sum, before.map(|before| before.to_f32()), alpha, beta))
+    }
+
+    fn to_word(self) -> u32 {
+        self.bits()
+    }
+
+    fn of_word(word: u32) -> bf16 {
+        <bf16 as Paired>::of(word)
+    }
+}
+
+#[device]
+impl Written for f32 {
+    type Sum = f32;
+
+    fn is_half() -> bool {
+        false
+    }
+
+    fn none() -> f32 {
+        0.0
+    }
+
+    fn plus(a: f32, b: f32) -> f32 {
+        a + b
+    }
+
+    fn of(sum: f32, before: Option<f32>, alpha: f32, beta: f32) -> f32 {
+        scaled(sum, before, alpha, beta)
+    }
+
+    fn to_word(self) -> u32 {
+        self.to_bits()
+    }
+
+    fn of_word(word: u32) -> f32 {
+        f32::from_bits(word)
+    }
+}
+
+/// Sums of integers are stored as they are, or added to what was there: nothing is multiplied with them.
+#[device]
+impl Written for i32 {
+    type Sum = i32;
+
+    fn is_half() -> bool {
+        false
+    }
+
+    fn none() -> i32 {
+        0
+    }
+
+    fn plus(a: i32, b: i32) -> i32 {
+        a.wrapping_add(b)
+    }
+
+    fn of(sum: i32, before: Option<i32>, _alpha: f32, _beta: f32) -> i32 {
+        match before {
+            Some(before) => sum.wrapping_add(before),
+            None => sum,
+        }
+    }
+
+    fn to_word(self) -> u32 {
+        self as u32
+    }
+
+    fn of_word(word: u32) -> i32 {
+        word as i32
+    }
+}
+
+/// Memory that C is written to.
+#[device]
+pub(super) trait Sink: GpuType {
+    /// Whether it is written four words at a time, else word by word.
+    fn is_line() -> bool;
+    /// What four words are there.
+    fn line(words: [u32; 4]) -> Self;
+    /// What a word is there.
+    fn word(word: u32) -> Self;
+    /// The word that is there.
+    fn to_word(self) -> u32;
+    /// Whether it is half of one.
+    fn is_half() -> bool;
+}
+
+#[device]
+impl Sink for u32 {
+    fn is_line() -> bool {
+        false
+    }
+
+    fn line(words: [u32; 4]) -> u32 {
+        words[0]
+    }
+
+    fn word(word: u32) -> u32 {
+        word
+    }
+
+    fn to_word(self) -> u32 {
+        self
+    }
+
+    fn is_half() -> bool {
+        false
+    }
+}
+
+#[device]
+impl Sink for u16 {
+    fn is_line() -> bool {
+        false
+    }
+
+    fn line(words: [u32; 4]) -> u16 {
+        words[0] as u16
+    }
+
+    fn word(word: u32) -> u16 {
+        word as u16
+    }
+
+    fn to_word(self) -> u32 {
+        self as u32
+    }
+
+    fn is_half() -> bool {
+        true
+    }
+}
+
+#[device]
+impl Sink for U32x4 {
+    fn is_line() -> bool {
+        true
+    }
+
+    fn line(words: [u32; 4]) -> U32x4 {
+        U32x4 {
+            x: words[0],
+            y: words[1],
+            z: words[2],
+            w: words[3],
+        }
+    }
+
+    fn word(word: u32) -> U32x4 {
+        U32x4 {
+            x: word,
+            y: word,
+            z: word,
+            w: word,
+        }
+    }
+
+    fn to_word(self) -> u32 {
+        self.x
+    }
+
+    fn is_half() -> bool {
+        false
+    }
+}
+
+/// Two sums, one beside the other, as a word.
+#[device]
+pub(super) fn pair<O: Written>(sums: [O::Sum; 2], alpha: f32) -> u32 {
+    let low = O::of(sums[0], None, alpha, 0.0).to_word();
+    low | O::of(sums[1], None, alpha, 0.0).to_word() << 16
+}
+
+/// Two sums as words.
+#[device]
+pub(super) fn both<O: Written>(sums: [O::Sum; 2], alpha: f32) -> [u32; 2] {
+    [
+        O::of(sums[0], None, alpha, 0.0).to_word(),
+        O::of(sums[1], None, alpha, 0.0).to_word(),
+    ]
+}
+
+/// Of two lanes side by side the even one gets the words `near` of both, the odd one the words `far`.
+#[device]
+pub(super) fn halved(near: [u32; 2], far: [u32; 2], lane: u32) -> [u32; 4] {
+    let odd = lane % 2 == 1;
+    let first = subgroup_shuffle_xor(if odd { near[0] } else { far[0] }, 1);
+    let second = subgroup_shuffle_xor(if odd { near[1] } else { far[1] }, 1);
+    if odd {
+        [first, second, far[0], far[1]]
+    } else {
+        [near[0], near[1], first, second]
+    }
+}
