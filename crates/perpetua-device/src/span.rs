@@ -50,7 +50,7 @@ impl<T: GpuType> Span<T> {
             });
         };
         let contexts: Vec<&dyn GpuContext> = devices.iter().map(|device| &**device.context()).collect();
-        let size = size_of::<T>() as u64;
+        let size = (size_of::<T>() as u64).max(1);
         let bytes = (least.max(1) as u64).checked_mul(size).ok_or(Error::Limit {
             what: "bytes in one buffer",
             found: u64::MAX,
@@ -74,7 +74,7 @@ impl<T: GpuType> Span<T> {
             each,
         };
         for (at, view) in span.views.iter().enumerate() {
-            let part = view.slice(span.part(at))?.cast::<u32>()?;
+            let part = view.slice(span.part(at))?.cast::<u8>()?;
             part.fill(0)?;
             part.device().default_stream().synchronize()?;
         }

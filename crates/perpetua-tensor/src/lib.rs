@@ -17,7 +17,7 @@
 //! [`Tensor::check`].
 //!
 //! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `gather`,
-//! `sort` and `einsum` what is made of several steps, `graph` walks
+//! `sort`, `window` and `einsum` what is made of several steps, `graph` walks
 //! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
 //! `optimise` steps along them, `transform` makes
 //! functions of functions, `compile` records one once; `work` finds the device on which an operator is done sooner.
@@ -58,6 +58,7 @@ mod tensor;
 pub mod testing;
 mod transform;
 mod view;
+mod window;
 mod work;
 
 pub use compile::{Compiled, compile};
@@ -75,4 +76,5 @@ pub use safetensors::{load_safetensors, save_safetensors};
 pub use shape::{Axes, Shape};
 pub use transform::{grad, jvp, vjp, vmap};
 pub use view::Slice;
+pub use window::{Each, Window};
 pub use work::BestFor;

@@ -19,18 +19,13 @@ use crate::message::PACKET_WORDS;
 
 /// A device's end of the boxes between all of them.
 pub(super) struct Bridge {
-    /// The device's number.
-    at: usize,
+    numbers: Numbers,
     boxes: Buffer<U32x4>,
     links: Buffer<u32>,
-    /// Boxes of a device's part.
-    far_boxes: u32,
-    /// Homes of a device.
-    far_homes: u32,
     /// Packets in a box.
     capacity: u32,
-    /// Words of a device's part of the links.
-    link_words: u32,
+    /// For copies beside resident grids.
+    copies: Stream,
     shores: Arc<Vec<Shore>>,
 }
 
@@ -56,9 +51,13 @@ pub(super) struct Route {
 pub(super) struct Numbers {
     /// Devices; 0 where there are no boxes between them.
     pub(super) devices: u32,
+    /// The device's number.
     pub(super) own: u32,
+    /// Boxes of a device's part.
     pub(super) far_boxes: u32,
+    /// Homes of a device.
     pub(super) far_homes: u32,
+    /// Words of a device's part of the links.
     pub(super) link_words: u32,
 }
 
@@ -71,23 +70,27 @@ impl Bridge {
         let devices: Vec<Device> = shores.iter().map(|shore| shore.device.clone()).collect();
         let of_box = capacity as usize * SLOT_VECTORS;
         let boxes = Span::<U32x4>::zeros(&devices, shores.len() * far_homes as usize * of_box)?;
-        // A page is a power of two, as a box is.
+        // Pages and boxes are powers of two, and without pages a part is whole boxes.
         let far_boxes = (boxes.each() / of_box) as u32;
         let links = Span::<u32>::zeros(&devices, far_boxes as usize * shores.len() * LINK_WORDS)?;
         let shores = Arc::new(shores);
-        let end = |at| {
+        let end = |(at, shore): (usize, &Shore)| {
             Ok(Bridge {
-                at,
+                numbers: Numbers {
+                    devices: devices.len() as u32,
+                    own: at as u32,
+                    far_boxes,
+                    far_homes,
+                    link_words: links.each() as u32,
+                },
                 boxes: boxes.on(at)?.clone(),
                 links: links.on(at)?.clone(),
-                far_boxes,
-                far_homes,
                 capacity,
-                link_words: links.each() as u32,
+                copies: shore.copies.clone(),
                 shores: Arc::clone(&shores),
             })
         };
-        (0..devices.len()).map(end).collect()
+        shores.iter().enumerate().map(end).collect()
     }
 
     /// The boxes of all devices.
@@ -101,17 +104,11 @@ impl Bridge {
     }
 
     pub(super) fn numbers(&self) -> Numbers {
-        Numbers {
-            devices: self.shores.len() as u32,
-            own: self.at as u32,
-            far_boxes: self.far_boxes,
-            far_homes: self.far_homes,
-            link_words: self.link_words,
-        }
+        self.numbers
     }
 
     fn others(&self) -> impl Iterator<Item = (usize, &Shore)> {
-        let at = self.at;
+        let at = self.numbers.own as usize;
         self.shores
             .iter()
             .enumerate()
@@ -120,12 +117,18 @@ impl Bridge {
 
     /// The box of a home of this device for packets from another one.
     fn box_from(&self, from: usize, home: u32) -> u32 {
-        self.at as u32 * self.far_boxes + from as u32 * self.far_homes + home
+        let Numbers {
+            own,
+            far_boxes,
+            far_homes,
+            ..
+        } = self.numbers;
+        own * far_boxes + from as u32 * far_homes + home
     }
 
     /// The words of a link of this number, where `from` sends.
     fn link(&self, from: usize, number: u32) -> Result<Buffer<u32>> {
-        let at = from * self.link_words as usize + number as usize * LINK_WORDS;
+        let at = from * self.numbers.link_words as usize + number as usize * LINK_WORDS;
         Ok(self.links.slice(at..at + LINK_WORDS)?)
     }
 
@@ -139,8 +142,9 @@ impl Bridge {
             };
             let entry = |i: u32| IS_FAR | (route.first_box + i % homes);
             let entries: Vec<u32> = (0..route.actors).map(entry).collect();
-            shore.tell(&actors, &entries)?;
+            // First: what finds a box full asks for it.
             lock(&shore.routes).insert(actors.start, route);
+            shore.tell(&actors, &entries)?;
         }
         Ok(())
     }
@@ -150,9 +154,9 @@ impl Bridge {
         for (_, shore) in self.others() {
             let nowhere = vec![u32::MAX; actors.len()];
             let tell = || shore.tell(&actors, &nowhere);
-            match shore.device.context().gate() {
-                Some(gate) => gate.parked(tell)??,
-                None => tell()?,
+            // Kernels stay where there is a gate.
+            if let Some(gate) = shore.device.context().gate() {
+                gate.parked(tell)??;
             }
             lock(&shore.routes).remove(&actors.start);
         }
@@ -183,12 +187,12 @@ impl Bridge {
     pub(super) fn empty(&self, home: u32, home_words: &mut [u32; HOME_WORDS]) -> Result<()> {
         for (from, _) in self.others() {
             let link = self.link(from, self.box_from(from, home))?;
-            let mut words = link.read()?;
+            let mut words = self.copies.read(&link)?;
             if let [taken, ticket, reserved, done, ..] = &mut words[..] {
                 (*taken, *reserved, *done) = (*ticket, *ticket, *ticket);
                 home_words[NEXT_FAR + from] = *ticket;
             }
-            link.write(&words)?;
+            self.copies.write(&link, &words)?;
         }
         Ok(())
     }
@@ -196,7 +200,7 @@ impl Bridge {
     /// How many packets were ever put into the box of the home of an actor of another device, by this device, and how many of these that one has handled; `None` where there is no such actor. Both
     /// wrap at 2^32.
     pub(super) fn sent_to(&self, actor: u32) -> Result<Option<(u32, u32)>> {
-        let Some(own) = self.shores.get(self.at) else {
+        let Some(own) = self.shores.get(self.numbers.own as usize) else {
             return Ok(None);
         };
         let route = lock(&own.routes)
@@ -206,8 +210,11 @@ impl Bridge {
         let Some((first, route)) = route.filter(|(first, route)| actor - first < route.actors) else {
             return Ok(None);
         };
-        let link = self.link(self.at, route.first_box + (actor - first) % route.homes)?;
-        let words = own.copies.read(&link)?;
+        let link = self.link(
+            self.numbers.own as usize,
+            route.first_box + (actor - first) % route.homes,
+        )?;
+        let words = self.copies.read(&link)?;
         Ok(match words[..] {
             [_, ticket, _, done, ..] => Some((ticket, done)),
             _ => None,
@@ -216,12 +223,9 @@ impl Bridge {
 
     /// Whether all that this device has sent to others has been handled there.
     pub(super) fn is_done(&self) -> Result<bool> {
-        let Some(own) = self.shores.get(self.at) else {
-            return Ok(true);
-        };
-        let words = self.link_words as usize;
-        let all = self.links.slice(self.at * words..(self.at + 1) * words)?;
-        let read = own.copies.read(&all)?;
+        let first = (self.numbers.own * self.numbers.link_words) as usize;
+        let words = (self.numbers.devices * self.numbers.far_boxes) as usize * LINK_WORDS;
+        let read = self.copies.read(&self.links.slice(first..first + words)?)?;
         Ok(read.chunks_exact(LINK_WORDS).all(|link| link[2] == link[3]))
     }
 }

@@ -101,7 +101,7 @@ pub struct Commons {
     arena: OnceLock<MappedBuffer<u32>>,
     /// The first device's, whose arena this one maps.
     arena_of: OnceLock<Arc<Commons>>,
-    /// What a kernel gets in their place.
+    /// What a kernel gets in the place of boxes between devices.
     pub(super) no_boxes: Buffer<U32x4>,
     pub(super) no_links: Buffer<u32>,
     /// Boxes for packets from other devices, where there are such.
@@ -330,9 +330,6 @@ impl Commons {
         homes: Range<u32>,
         actors: Range<u32>,
     ) -> Result<Vec<[u32; PACKET_WORDS]>> {
-        if let Some(bridge) = self.bridge.get() {
-            bridge.withdraw(actors.clone())?;
-        }
         let mut left = Vec::new();
         let nowhere = vec![u32::MAX; actors.len()];
         let actors = actors.start as usize..actors.end as usize;
@@ -361,7 +358,8 @@ impl Commons {
 /// Makes boxes between the devices of these, which must have no grids yet.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where a device does not reach another one's memory, or where there are more than [`MOST_DEVICES`].
+/// [`Error::Unsupported`] where a device does not reach another one's memory, where boxes have different sizes, or where there are more than
+/// [`MOST_DEVICES`].
 pub(crate) fn connect(all: &[Arc<Commons>]) -> Result<()> {
     let Some(first) = all.first() else {
         return Ok(());
@@ -374,16 +372,22 @@ pub(crate) fn connect(all: &[Arc<Commons>]) -> Result<()> {
         }
         .into());
     }
-    let shapes = all.iter().map(|commons| commons.shape);
-    let largest = |of: fn(Shape) -> u32| shapes.clone().map(of).max().unwrap_or_default();
+    if all.iter().any(|commons| commons.shape.boxes != first.shape.boxes) {
+        return Err(Error::Unsupported {
+            backend: first.device.backend(),
+            operation: "boxes of different sizes between devices",
+            remedy: "use devices of about as many multiprocessors",
+        }
+        .into());
+    }
+    let homes = all.iter().map(|commons| commons.shape.homes).max();
     let shores = all.iter().map(|commons| Shore {
         device: commons.device.clone(),
         copies: commons.copies.clone(),
         directory: commons.directory.clone(),
         routes: Mutex::default(),
     });
-    let (capacity, homes) = (largest(|shape| shape.boxes), largest(|shape| shape.homes));
-    let ends = Bridge::between(shores.collect(), capacity, homes)?;
+    let ends = Bridge::between(shores.collect(), first.shape.boxes, homes.unwrap_or(1))?;
     for (commons, end) in all.iter().zip(ends) {
         let _ = commons.bridge.set(end);
     }

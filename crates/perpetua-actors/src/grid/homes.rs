@@ -369,11 +369,15 @@ impl Grid {
     /// As [`Grid::parked`].
     pub fn retire(&self) -> Result<Vec<[u32; PACKET_WORDS]>> {
         let shared = &*self.shared;
+        let actors = shared.first_actor..shared.first_actor + shared.actors;
+        if let Some(bridge) = shared.commons.bridge.get() {
+            // While these homes run: other devices may have much to do.
+            bridge.withdraw(actors.clone())?;
+        }
         let leave = || {
             shared.ended.store(true, Ordering::Relaxed);
             let homes = shared.first_home..shared.first_home + shared.homes;
-            let actors = shared.first_actor..shared.first_actor + shared.actors;
-            shared.commons.give_back(homes, actors)
+            shared.commons.give_back(homes, actors.clone())
         };
         self.parked(leave)?
     }

@@ -2,7 +2,8 @@
 //! says that.
 //!
 //! A *home* is a block that stays on the device and hosts actors. Each home has two rings in the host's memory, one in
-//! and one out, and one in the device's memory for packets of other actors.
+//! and one out, and one in the device's memory for packets of other actors; where
+//! devices reach each other's memory, one more there for each other device, whose words lie with the senders.
 
 /// Lanes of a home.
 pub const HOME_LANES: u32 = 128;

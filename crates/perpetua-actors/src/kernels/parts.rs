@@ -266,6 +266,13 @@ pub fn place<const FAR: bool>(
     taken
 }
 
+/// Takes a place in a box of another device, as the directory names it; the links of this device begin at `first`.
+#[device]
+pub fn place_far(links: &mut [u32], first: u32, their: u32, mask: u32, again: bool, held: bool) -> Place {
+    let number = their & 0x7fff_ffff;
+    place::<true>(links, (first + number * 8) as usize, number, mask, again, held)
+}
+
 /// Whether a lane may try again to find room in another home's box: for so many nanoseconds from its first call on, which sets `until`, and as long as
 /// its own home need not leave the device. Gives a sign of life.
 #[device]

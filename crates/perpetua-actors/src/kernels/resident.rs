@@ -2,7 +2,8 @@
 //! what it sent. Must not know the handler: the macro is given its state's type and the function that calls it.
 //!
 //! Each subgroup of the home watches one source, since loads of one subgroup wait for each other: one or several watch the host's ring
-//! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one watches the home's box.
+//! (the bus takes a microsecond to bring a slot; two that look at different times see a packet sooner), one watches the home's box, and where
+//! devices reach each other's memory one more those for packets from other devices, in turn.
 //! The first subgroup that sees packets takes the home's lock and handles them: its lanes run the handler side by side, each with a message to
 //! another actor, or the first lanes run it together (a group). Eight lanes move one slot, which the bus carries as one access. Lanes
 //! exchange values through the block's shared memory. Which fences that takes, and in which lanes they stand, `ring/README.md` argues.
@@ -63,7 +64,7 @@ macro_rules! __resident_kernel {
             let claims = ::perpetua::prelude::shared_array::<[u32; 512]>();
             // How often each lane of a group has waited for the others.
             let phases = ::perpetua::prelude::shared_array::<[u32; 32]>();
-            // What the home knows; only the lock's holder touches it. The numbers of the next packets of both sources are read without the
+            // What the home knows; only the lock's holder touches it. The numbers of the next packets of all sources are read without the
             // lock, and whether the home stays.
             let lock = ::perpetua::prelude::shared_array::<[u32; 2]>();
             let next = ::perpetua::prelude::shared_array::<[u32; 10]>();
@@ -401,8 +402,7 @@ macro_rules! __resident_kernel {
                         let goes_far = (devices != 0) & (their >> 31 != 0) & (their != u32::MAX);
                         if posts {
                             if goes_far {
-                                let its = their & 0x7fff_ffff;
-                                place = ::perpetua::actors::kernels::parts::place::<true>(links, (own_device * link_words + its * 8) as usize, its, box_mask, until != 0, held);
+                                place = ::perpetua::actors::kernels::parts::place_far(links, own_device * link_words, their, box_mask, until != 0, held);
                             } else if their != u32::MAX {
                                 place = ::perpetua::actors::kernels::parts::place::<false>(homes, their as usize * 64 + 32, their, box_mask, until != 0, held);
                             }

@@ -123,9 +123,9 @@ impl RuntimeBuilder {
     /// One device more, for launches that say so ([`LaunchOptions::on_device`](super::LaunchOptions::on_device)): the first that is given so is
     /// number 1. It may be open, and of another backend.
     ///
-    /// Actors of all devices reach each other by their numbers. A message from one device to another goes through the host, so it takes
-    /// about as long as one to the host and one from it. Messages with vectors are for actors of device 0 where kernels stay on
-    /// devices, since their memory is mapped into that one.
+    /// Actors of all devices reach each other by their numbers: over the link between GPUs that reach each other's memory
+    /// ([`RuntimeBuilder::peer_memory`]), else through the host, which takes about as long as a message to it and one from it. Where kernels stay on devices, messages with vectors
+    /// are for actors of devices of the first one's backend, since the vectors' memory is mapped into those.
     pub fn and_device(mut self, device: impl Into<DeviceChoice>) -> RuntimeBuilder {
         self.settings.more_devices.push(device.into());
         self
@@ -152,7 +152,7 @@ impl RuntimeBuilder {
     }
 
     /// Whether actors of several devices put what they send each other into the other device's memory, where the driver lets devices reach each other's; they do unless said
-    /// otherwise here. Else, and on all other backends, it goes through the host. What is guaranteed is the same.
+    /// otherwise here. Else, and where handlers do not stay on devices, it goes through the host. What is guaranteed is the same.
     pub fn peer_memory(mut self, wanted: bool) -> RuntimeBuilder {
         self.settings.peer_memory = wanted;
         self

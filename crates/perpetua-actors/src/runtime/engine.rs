@@ -92,10 +92,14 @@ pub(crate) trait Engine: Send + Sync {
         true
     }
 
-    /// Whether an actor here has sent something that comes before `packet`, and that waits: then this waits behind it, and so it does where `deliver` gives it, or another,
-    /// back for want of room.
-    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
-        deliver(packet).map(drop)
+    /// Delivers a packet that came back, whose sender lives here: behind what the sender has sent before, where that waits. What `deliver` gives back for want of
+    /// room waits with the sender; where that is gone, or cannot be held, it is given back.
+    fn returned(
+        &self,
+        packet: &Packet,
+        deliver: Deliver<'_>,
+    ) -> std::result::Result<Option<Packet>, Refusal> {
+        deliver(packet)
     }
 
     /// As [`Engine::submit`], by somebody who will wait until `answered`: where it pays, the engine runs the actor on the

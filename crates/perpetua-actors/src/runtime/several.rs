@@ -25,8 +25,10 @@ pub(crate) struct Several {
     engines: Vec<Arc<dyn Engine>>,
     /// The launches by their first actors' numbers, and the devices that they live on.
     launches: RwLock<BTreeMap<u32, (Arc<Group>, usize)>>,
-    /// Packets that went from one device to another.
+    /// Packets that were to go from one device to another, or did.
     passed: AtomicU64,
+    /// Those that did.
+    through_host: AtomicU64,
 }
 
 impl Several {
@@ -35,6 +37,7 @@ impl Several {
             engines,
             launches: RwLock::default(),
             passed: AtomicU64::new(0),
+            through_host: AtomicU64::new(0),
         }
     }
 
@@ -72,7 +75,8 @@ pub(crate) trait Neighbours: Send + Sync {
     fn has_taken_in(&self, actor: ActorId, mark: u64) -> bool;
 
     /// As [`Engine::returned`], for a packet whose sender lives elsewhere.
-    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal>;
+    fn returned(&self, packet: &Packet, deliver: Deliver<'_>)
+    -> std::result::Result<Option<Packet>, Refusal>;
 
     /// Counts a message to this actor that ends before it reaches it.
     fn count_dropped(&self, actor: ActorId);
@@ -86,14 +90,20 @@ impl Neighbours for Several {
     fn pass_on(&self, packet: &Packet) -> std::result::Result<u64, Refusal> {
         // Before it is there: who looks whether all are idle sees it either there or here.
         self.passed.fetch_add(1, Ordering::SeqCst);
-        self.offer(packet)
+        let taken = self.offer(packet)?;
+        self.through_host.fetch_add(1, Ordering::Relaxed);
+        Ok(taken)
     }
 
     fn has_taken_in(&self, actor: ActorId, mark: u64) -> bool {
         Engine::has_taken_in(self, actor, mark)
     }
 
-    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+    fn returned(
+        &self,
+        packet: &Packet,
+        deliver: Deliver<'_>,
+    ) -> std::result::Result<Option<Packet>, Refusal> {
         Engine::returned(self, packet, deliver)
     }
 
@@ -120,7 +130,7 @@ impl Engine for Several {
     }
 
     fn through_host(&self) -> u64 {
-        self.passed.load(Ordering::Relaxed)
+        self.through_host.load(Ordering::Relaxed)
     }
 
     fn launch(&self, group: &Arc<Group>) -> Result<()> {
@@ -148,10 +158,14 @@ impl Engine for Several {
             .is_none_or(|engine| engine.has_taken_in(actor, mark))
     }
 
-    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+    fn returned(
+        &self,
+        packet: &Packet,
+        deliver: Deliver<'_>,
+    ) -> std::result::Result<Option<Packet>, Refusal> {
         match self.find(packet.header.sender) {
             Some(engine) => engine.returned(packet, deliver),
-            None => deliver(packet).map(drop),
+            None => deliver(packet),
         }
     }
 

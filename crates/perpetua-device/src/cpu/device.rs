@@ -274,9 +274,10 @@ impl GpuContext for CpuContext {
     fn span(&self, contexts: &[&dyn GpuContext], bytes: u64) -> Result<(Vec<DevicePtr>, u64)> {
         self.shared.alive()?;
         let total = bytes.saturating_mul(contexts.len() as u64);
-        let memory = self.pools.of(MemoryKind::Device).allocate(total)?;
+        // As the host's: each context orders its own work alone, so none may take another's accesses for its own.
+        let memory = self.pools.of(MemoryKind::Mapped).allocate(total)?;
         let as_of = |context: &&dyn GpuContext| match context.as_any().downcast_ref::<CpuContext>() {
-            Some(context) => context.pools.of(MemoryKind::Device).share(&memory),
+            Some(context) => context.pools.of(MemoryKind::Mapped).share(&memory),
             None => Err(Error::no_span(BackendKind::Cpu)),
         };
         Ok((contexts.iter().map(as_of).collect::<Result<_>>()?, bytes))

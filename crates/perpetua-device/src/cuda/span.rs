@@ -71,9 +71,17 @@ fn place_of(device: &Shared) -> sys::CUmemLocation {
     }
 }
 
-/// Whether each of these devices reaches the memory of each other one.
+/// Whether each of these devices reaches the memory of each other one, and takes memory apart from its addresses.
 fn reach_each_other(devices: &[Arc<Shared>]) -> Result<bool> {
     for device in devices {
+        let mut maps = 0;
+        let which = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+        // SAFETY: the device is the driver's; the pointer is writable.
+        let code = unsafe { sys::cuDeviceGetAttribute(&raw mut maps, which, device.device) };
+        call(code, || "cuDeviceGetAttribute".into())?;
+        if maps == 0 {
+            return Ok(false);
+        }
         for other in devices.iter().filter(|other| other.device != device.device) {
             let mut can = 0;
             // SAFETY: the devices are the driver's; the pointer is writable.

@@ -51,7 +51,9 @@ impl Binding<'_> {
                 && let Some((scalar, bits)) = self.value_of(*value, op)
             {
                 *op = Op::Const(scalar, bits);
-                self.known.insert(*value, bits);
+                if self.scalar(*value).is_some() {
+                    self.known.insert(*value, bits);
+                }
             }
             if let Some(mut taken) = self.taken(&mut stmt.inst) {
                 self.inside(&mut taken);
@@ -70,12 +72,14 @@ impl Binding<'_> {
         block.0 = kept;
     }
 
-    /// What a value always is, where that is known: integers of up to 64 bits, and truths.
+    /// What a value always is, where that is known: a bound argument, and what follows of integers of up to 64 bits and truths.
     fn value_of(&self, value: Value, op: &Op) -> Option<(Scalar, u64)> {
+        if let Op::Param(index) = op {
+            return *self.constants.get(*index as usize)?;
+        }
         let scalar = self.scalar(value)?;
         let known = |value: &Value| Some((self.scalar(*value)?, *self.known.get(value)?));
         let bits = match op {
-            Op::Param(index) => return *self.constants.get(*index as usize)?,
             Op::Const(_, bits) => *bits,
             Op::Unary(op, a) => {
                 let (of, a) = known(a)?;

@@ -26,6 +26,7 @@ composed! {
     any(x, axes: impl Into<Axes>) "max(x != 0)" "Whether one along axes is true; not of none." {
         x.cast(DType::Bool).cast(DType::I32).sum(axes).not_equal(0)
     }
+    count_nonzero(x, axes: impl Into<Axes>) "sum(x != 0)" "How many along axes are not zero, as `i32`." { x.not_equal(0).cast(DType::I32).sum(axes) }
     all(x, axes: impl Into<Axes>) "not any(not x)" "Whether all along axes are true; also of none." {
         x.logical_not().any(axes).invert()
     }

@@ -102,6 +102,129 @@ composed! {
             Err(rule) => x.refuse("tile", &[], rule, at),
         }
     }
+    repeat(x, times: usize, axis: isize) "expand, reshape" "Each element so many times along an axis." {
+        let at = here(Location::caller());
+        match Axes::from(axis).of(x.rank()) {
+            Ok(axes) => {
+                let mut shape: Shape = x.shape().into();
+                shape.insert(axes[0] + 1, times);
+                let all = x.expand_dims(axes[0] as isize + 1).expanded(&shape, at);
+                shape.remove(axes[0] + 1);
+                shape[axes[0]] = shape[axes[0]].saturating_mul(times);
+                all.reshaped(&shape, at)
+            }
+            Err(rule) => x.refuse("repeat", &[], rule, at),
+        }
+    }
+    moveaxis(x, from: isize, to: isize) "permute" "An axis in another place; the others keep their order." {
+        let found = Axes::from(from).of(x.rank()).and_then(|from| Ok((from[0], Axes::from(to).of(x.rank())?[0])));
+        match found {
+            Ok((from, to)) => {
+                let mut order: smallvec::SmallVec<[usize; 4]> = (0..x.rank()).filter(|axis| *axis != from).collect();
+                order.insert(to, from);
+                x.permuted(order, here(Location::caller()))
+            }
+            Err(rule) => x.refuse("moveaxis", &[], rule, here(Location::caller())),
+        }
+    }
+    swapaxes(x, a: isize, b: isize) "permute" "Two axes exchanged." {
+        let found = Axes::from(a).of(x.rank()).and_then(|a| Ok((a[0], Axes::from(b).of(x.rank())?[0])));
+        match found {
+            Ok((a, b)) => {
+                let mut order: smallvec::SmallVec<[usize; 4]> = (0..x.rank()).collect();
+                order.swap(a, b);
+                x.permuted(order, here(Location::caller()))
+            }
+            Err(rule) => x.refuse("swapaxes", &[], rule, here(Location::caller())),
+        }
+    }
+    flatten(x) "reshape" "All elements along one axis." { x.reshape([-1]) }
+    unstack(x, axis: isize) -> [Vec<Tensor>] "slice, squeeze" "The parts along an axis, without it." {
+        match Axes::from(axis).of(x.rank()) {
+            Ok(axes) => {
+                let part = |i: usize| x.part_of(axes[0], i as isize).squeeze(axes[0] as isize);
+                (0..x.shape()[axes[0]]).map(part).collect()
+            }
+            Err(rule) => vec![x.refuse("unstack", &[], rule, here(Location::caller()))],
+        }
+    }
+    diagonal(x, offset: i64) "sum(where(column == row + offset, x, 0))" "The diagonal of the last two axes, or one beside it, as a last axis." {
+        let at = here(Location::caller());
+        let &[.., rows, columns] = x.shape() else {
+            return x.refuse("diagonal", &[], "it takes at least two axes", at);
+        };
+        let (down, right) = (offset.min(0).unsigned_abs() as usize, offset.max(0) as usize);
+        let n = rows.saturating_sub(down).min(columns.saturating_sub(right));
+        let axis = x.rank() - 2;
+        let square = x.part_of(axis, down as isize..(down + n) as isize).part_of(axis + 1, right as isize..(right + n) as isize);
+        // Row after row with one element more than it has: what is on the diagonal is then below itself.
+        let mut shape: Shape = x.shape()[..axis].into();
+        let mut widths = vec![(0, 0); x.rank() - 1];
+        widths[axis] = (0, n);
+        shape.push(n * n);
+        let long = square.reshaped(&shape, at).pad(widths, 0.0);
+        shape[axis] = n;
+        shape.push(n + 1);
+        let firsts = long.reshaped(&shape, at).part_of(axis + 1, ..1);
+        shape.pop();
+        firsts.reshaped(&shape, at)
+    }
+    trace(x) "sum(diagonal(x))" "The sum of the diagonal of the last two axes." { x.diagonal(0).sum(-1) }
+    outer(x, y: &Tensor) "x[:, None] y" "All products of the elements of two vectors." {
+        match (x.rank(), y.rank()) {
+            (1, 1) => x.expand_dims(1) * y,
+            _ => x.refuse("outer", &[y], "it takes two vectors", here(Location::caller())),
+        }
+    }
+    cross(x, y: &Tensor) "roll(x, -1) roll(y, 1) - roll(x, 1) roll(y, -1)" "The cross product of vectors of three elements along the last axis." {
+        match (x.shape().last(), y.shape().last()) {
+            (Some(3), Some(3)) => x.roll(-1, -1) * y.roll(1, -1) - x.roll(1, -1) * y.roll(-1, -1),
+            _ => x.refuse("cross", &[y], "the last axes must have three elements", here(Location::caller())),
+        }
+    }
+    matrix_power(x, n: u32) "x x .. x" "The power of the square matrices of the last two axes; 0 gives the identity." {
+        let at = here(Location::caller());
+        let &[.., rows, columns] = x.shape() else {
+            return x.refuse("matrix_power", &[], "it takes at least two axes", at);
+        };
+        if rows != columns {
+            return x.refuse("matrix_power", &[], "the last two extents must be equal", at);
+        }
+        let identity = Tensor::eye(rows, rows, x.dtype(), x.device()).expanded(x.shape(), at);
+        let (mut power, mut square, mut left) = (None, x.clone(), n);
+        while left > 0 {
+            if left & 1 == 1 {
+                power = Some(power.map_or(square.clone(), |power: Tensor| power.matmul(&square)));
+            }
+            left >>= 1;
+            if left > 0 {
+                square = square.matmul(&square);
+            }
+        }
+        power.unwrap_or(identity)
+    }
+    tensordot(x, y: &Tensor, axes: usize) "matmul of reshaped" "Sums of products over the last axes of the first and the first of the second." {
+        let at = here(Location::caller());
+        let split = x.rank().checked_sub(axes).filter(|split| axes <= y.rank() && x.shape()[*split..] == y.shape()[..axes]);
+        let Some(split) = split else {
+            return x.refuse("tensordot", &[y], format!("the last {axes} extents of the first must be the first of the second"), at);
+        };
+        let shape: Shape = x.shape()[..split].iter().chain(&y.shape()[axes..]).copied().collect();
+        let inner: usize = y.shape()[..axes].iter().product();
+        let side = |of: &[usize]| of.iter().product::<usize>();
+        let (rows, columns) = (side(&x.shape()[..split]), side(&y.shape()[axes..]));
+        x.reshaped(&[rows, inner], at).product(&y.reshaped(&[inner, columns], at), at).reshaped(&shape, at)
+    }
+    glu(x, axis: isize) "a sigmoid(b), x = concat(a, b)" "The first half along an axis times the logistic function of the second." {
+        match Axes::from(axis).of(x.rank()) {
+            Ok(axes) if x.shape()[axes[0]].is_multiple_of(2) => {
+                let half = (x.shape()[axes[0]] / 2) as isize;
+                x.part_of(axes[0], ..half) * x.part_of(axes[0], half..).sigmoid()
+            }
+            Ok(_) => x.refuse("glu", &[], "the axis must divide into two halves", here(Location::caller())),
+            Err(rule) => x.refuse("glu", &[], rule, here(Location::caller())),
+        }
+    }
     tril(x, diagonal: i64) "where(column <= row + diagonal, x, 0)" "The lower triangle of the last two axes, up to a diagonal; 0 elsewhere." {
         triangle(x, "tril", |distance| distance.less_equal(diagonal))
     }

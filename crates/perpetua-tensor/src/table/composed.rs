@@ -81,6 +81,7 @@ composed! {
         let distance = x.equal(&y).select(0.0, (&x - &y).abs());
         larger + (-distance).exp().log1p()
     }
+    positive(x) "x" "The operand." { x.clone() }
     relu(x) "where(x > 0 | isnan(x), x, 0)" "The operand if it is above zero, else 0; NaN stays." { x.maximum(0) }
     leaky_relu(x, slope: f64) "where(x > 0, x, slope * x)" "Below zero with a slope." {
         let steep = x * slope;
@@ -92,9 +93,18 @@ composed! {
     }
     sigmoid(x) "1 / (1 + exp(-x))" "The logistic function." { ((-x).exp() + 1.0).reciprocal() }
     silu(x) "x * sigmoid(x)" "The operand times its logistic function; also called swish." { x * x.sigmoid() }
+    relu6(x) "minimum(relu(x), 6)" "The operand between 0 and 6." { x.relu().minimum(6) }
+    hardtanh(x) "clip(x, -1, 1)" "The operand between -1 and 1." { x.clip(-1, 1) }
+    hardsigmoid(x) "relu6(x + 3) / 6" "A straight line for the logistic function." { (x + 3).relu6() / 6.0 }
+    hardswish(x) "x hardsigmoid(x)" "The operand times that." { x * x.hardsigmoid() }
+    log_sigmoid(x) "-softplus(-x)" "The logarithm of the logistic function." { -(-x).softplus() }
+    mish(x) "x tanh(softplus(x))" "A smooth relu." { x * x.softplus().tanh() }
+    selu(x) "1.0507.. elu(x, 1.6732..)" "The exponential linear unit that keeps mean and variance." { x.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5 }
+    softsign(x) "x / (1 + |x|)" "Towards -1 and 1, slowly." { x / (x.abs() + 1) }
     softplus(x) "maximum(x, 0) + log1p(exp(-|x|))" "log(1 + exp(x)) without overflow." {
         x.maximum(0) + (-x.abs()).exp().log1p()
     }
+    gelu_erf(x) "x (1 + erf(x / sqrt(2))) / 2" "The Gaussian error linear unit itself." { x * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) }
     gelu(x) "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))" "The Gaussian error linear unit, by its usual approximation." {
         let inner = (x + x * x * x * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
         x * 0.5 * (inner.tanh() + 1.0)

@@ -23,6 +23,9 @@ composed! {
             Err(failed) => failed,
         }
     }
+    take(x, index: &Tensor, axis: isize) "index_select(axis, index)" "Whole parts by a vector of their indices along an axis, with the array API's name and order." { x.index_select(axis, index) }
+    take_along_axis(x, index: &Tensor, axis: isize) "gather(axis, index)" "Elements by their index along an axis, with the array API's name and order." { x.gather(axis, index) }
+    isin(x, values: &Tensor) "any(x[.., None] == values)" "Whether an element is among the values of a vector." { x.expand_dims(-1).equal(values.flatten()).any(-1) }
     embedding(x, index: &Tensor) "index_select(0, index)" "Rows by their index, of whatever shape: the result has the index' axes, then the rows'." {
         let rows = x.index_select(0, &index.reshape([-1]));
         let shape: Vec<isize> = index.shape().iter().chain(x.shape().iter().skip(1)).map(|n| *n as isize).collect();

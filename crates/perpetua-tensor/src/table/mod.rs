@@ -7,8 +7,10 @@ mod composed;
 mod elementwise;
 mod indexing;
 mod losses;
+mod norms;
 mod reductions;
 mod structure;
+mod windows;
 
 use perpetua_ir::ops::{BinaryOp, Exactness, UnaryOp};
 
@@ -23,7 +25,9 @@ pub mod functions {
     pub use super::elementwise::functions::*;
     pub use super::indexing::functions::*;
     pub use super::losses::functions::*;
+    pub use super::norms::functions::*;
     pub use super::reductions::functions::*;
+    pub use super::windows::functions::*;
 }
 
 /// One primitive.
@@ -103,6 +107,8 @@ pub fn composed() -> impl Iterator<Item = &'static Composed> {
         arranging::ROWS,
         indexing::ROWS,
         losses::ROWS,
+        norms::ROWS,
+        windows::ROWS,
     ];
     parts.into_iter().flatten()
 }

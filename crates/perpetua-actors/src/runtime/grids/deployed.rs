@@ -47,9 +47,11 @@ impl Deployed {
         queue.sent += 1;
         self.settle(number, &mut queue);
         if queue.waiting.is_empty() && self.grid.push(number, [&words]) == 1 {
-            queue.inside.push_back(counts.then_some(actor.0));
+            let sent = (queue.sent, counts.then_some(actor.0));
+            queue.inside.push_back(sent);
         } else {
-            queue.wait(words);
+            let number = queue.sent;
+            queue.wait(number, words);
         }
         queue.sent
     }
@@ -60,18 +62,20 @@ impl Deployed {
         // It may be less than before: then it is not looked at.
         while (taken.wrapping_sub(queue.taken) as i32) > 0 {
             queue.taken = queue.taken.wrapping_add(1);
-            if let Some(Some(actor)) = queue.inside.pop_front()
+            if let Some((_, Some(actor))) = queue.inside.pop_front()
                 && let Some(cell) = self.cell(ActorId(actor))
             {
                 cell.waits.fetch_sub(1, Ordering::Relaxed);
             }
         }
         while let Some(next) = queue.waiting.first_entry() {
-            if self.grid.push(number, [next.get()]) == 0 {
+            if self.grid.push(number, [&next.get().1]) == 0 {
                 break;
             }
-            let words = next.remove();
-            queue.inside.push_back((!is_command(&words)).then_some(words[0]));
+            let (sent, words) = next.remove();
+            queue
+                .inside
+                .push_back((sent, (!is_command(&words)).then_some(words[0])));
         }
     }
 
@@ -106,14 +110,14 @@ impl Deployed {
         }
     }
 
-    /// Whether an actor's home has taken in so many packets of all that it was ever sent: nothing goes past a command.
+    /// Whether an actor's home has taken in what it was sent for the actor, and commands, up to the packet of this number.
     pub(super) fn has_taken_in(&self, actor: ActorId, packets: u64) -> bool {
         let (number, Some(home)) = self.home(actor) else {
             return true;
         };
         let mut queue = lock(&home.queue);
         self.settle(number, &mut queue);
-        queue.sent - (queue.waiting.len() + queue.inside.len()) as u64 >= packets
+        !queue.has_on_its_way(actor.0, packets)
     }
 
     /// Packets on their way to an actor's home, its own or others'.
@@ -133,6 +137,7 @@ impl Deployed {
         let grid = self.grid.image()?;
         let mut packets: HashMap<u32, Vec<Packet>> = HashMap::new();
         let waiting = queues.iter().flat_map(|queue| queue.waiting.values());
+        let waiting = waiting.map(|(_, words)| words);
         for words in grid.packets.iter().chain(waiting) {
             if let Some(packet) = Packet::from_words(words)
                 && packet.header.kind != Kind::Command

@@ -242,7 +242,11 @@ impl Engine for Grids {
         deployed.is_none_or(|deployed| deployed.has_taken_in(actor, mark))
     }
 
-    fn returned(&self, packet: &Packet, deliver: Deliver<'_>) -> std::result::Result<(), Refusal> {
+    fn returned(
+        &self,
+        packet: &Packet,
+        deliver: Deliver<'_>,
+    ) -> std::result::Result<Option<Packet>, Refusal> {
         let from = self.shared.find(packet.header.sender);
         self.shared.returned(from.as_deref(), packet, deliver)
     }

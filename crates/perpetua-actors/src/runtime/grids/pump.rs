@@ -213,21 +213,26 @@ impl Shared {
             Some(neighbours) => neighbours.returned(packet, &mut deliver),
             None => self.returned(from.as_deref(), packet, &mut deliver),
         };
+        // What nobody can be held for is kept here.
+        let kept = match kept {
+            Ok(Some(left)) => cell.hold_again(&left, usize::MAX).map(drop),
+            other => other.map(drop),
+        };
         if kept.is_err() {
             self.host.undelivered(&to.group, packet, DeadReason::Terminated);
         }
     }
 
-    /// As [`Engine::returned`](crate::runtime::engine::Engine::returned), for a sender of this launch.
+    /// As [`Engine::returned`](crate::runtime::engine::Engine::returned), where the sender's launch is `from`.
     pub(super) fn returned(
         &self,
         from: Option<&Deployed>,
         packet: &Packet,
         deliver: Deliver<'_>,
-    ) -> std::result::Result<(), Refusal> {
+    ) -> std::result::Result<Option<Packet>, Refusal> {
         let sender = from.and_then(|from| Some((from, from.cell(packet.header.sender)?)));
         let Some((from, sender)) = sender else {
-            return deliver(packet).map(drop);
+            return deliver(packet);
         };
         // Until it is kept: one that was sent before it may come back meanwhile, through another home.
         let unsent = lock(&sender.unsent);
@@ -238,7 +243,7 @@ impl Shared {
         if let Some(left) = left {
             self.hold(from, sender, unsent, &left, Unsent::keep_again);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// How many handlers have run, if nothing is on its way.

@@ -18,16 +18,16 @@ pub(super) struct Home {
 /// Its packets.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// Packets that the ring has had no room for: those of higher priority first, but none past a command.
-    pub(super) waiting: BTreeMap<Turn, [u32; PACKET_WORDS]>,
+    /// Packets that the ring has had no room for, each with its number of all that the home was sent: those of higher priority first, but none past a command.
+    pub(super) waiting: BTreeMap<Turn, (u64, [u32; PACKET_WORDS])>,
     /// Commands that have waited.
     commands: u64,
     /// Packets that have waited.
     waited: u64,
     /// Packets that the home was ever sent, with those that wait.
     pub(super) sent: u64,
-    /// Actors of the packets that are in the ring, in order; for commands none.
-    pub(super) inside: VecDeque<Option<u32>>,
+    /// Numbers and actors of the packets that are in the ring, in order; for commands no actor.
+    pub(super) inside: VecDeque<(u64, Option<u32>)>,
     /// Packets that the home had taken in when `inside` was last looked at.
     pub(super) taken: u32,
 }
@@ -51,7 +51,7 @@ impl Home {
 
 impl Queue {
     /// Puts a packet where its turn is.
-    pub(super) fn wait(&mut self, words: [u32; PACKET_WORDS]) {
+    pub(super) fn wait(&mut self, number: u64, words: [u32; PACKET_WORDS]) {
         self.waited += 1;
         let turn = |commands, priority| (commands, Reverse(priority), self.waited);
         let turn = if is_command(&words) {
@@ -60,7 +60,15 @@ impl Queue {
         } else {
             turn(self.commands, (words[6] >> 8) as u8)
         };
-        self.waiting.insert(turn, words);
+        self.waiting.insert(turn, (number, words));
+    }
+
+    /// Whether a command, or something for an actor, is still on its way of what the home was sent up to this number. (Others may be: those of higher priority pass.)
+    pub(super) fn has_on_its_way(&self, actor: u32, number: u64) -> bool {
+        let waiting = self.waiting.values();
+        let waiting = waiting.map(|(number, words)| (*number, (!is_command(words)).then_some(words[0])));
+        let mut all = waiting.chain(self.inside.iter().copied());
+        all.any(|(sent, whom)| sent <= number && whom.is_none_or(|whom| whom == actor))
     }
 }
 

@@ -146,11 +146,17 @@ impl Shared {
                 if !self.is_next(cell, to) {
                     return Err(Refusal::Full);
                 }
-                let sent = match self.find(to) {
+                let launch = self.find(to);
+                let is_here = launch.is_some();
+                let sent = match launch {
                     Some(launch) => self.submit_to(&launch, packet)?,
                     None => outbox::to_elsewhere(&self.host, packet, None)?,
                 };
-                lock(&cell.behind).sent.insert(to, sent);
+                if is_here || self.commons.is_bridged() {
+                    let last = &mut lock(&cell.behind).sent;
+                    let last = last.entry(to).or_default();
+                    *last = sent.max(*last);
+                }
                 Ok(())
             }
             // An answer that says that there is none names the actor, too.
