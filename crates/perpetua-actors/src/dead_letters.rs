@@ -30,15 +30,13 @@ pub enum DeadReason {
     Unacknowledged = 7,
     /// The runtime shut down before it was handled.
     ShutDown = 8,
-    /// The handler sent more in one run than its outbox holds.
-    Outbox = 9,
     /// It answers a question whose asker no longer waited.
-    Late = 10,
+    Late = 9,
 }
 
 impl DeadReason {
     /// All reasons, by number.
-    pub const ALL: [DeadReason; 11] = [
+    pub const ALL: [DeadReason; 10] = [
         DeadReason::Full,
         DeadReason::Terminated,
         DeadReason::Unknown,
@@ -48,7 +46,6 @@ impl DeadReason {
         DeadReason::Overflow,
         DeadReason::Unacknowledged,
         DeadReason::ShutDown,
-        DeadReason::Outbox,
         DeadReason::Late,
     ];
 }
@@ -65,7 +62,6 @@ impl fmt::Display for DeadReason {
             DeadReason::Overflow => "dropped by its subscriber's policy",
             DeadReason::Unacknowledged => "never acknowledged",
             DeadReason::ShutDown => "runtime shut down",
-            DeadReason::Outbox => "outbox full",
             DeadReason::Late => "its asker no longer waited",
         })
     }

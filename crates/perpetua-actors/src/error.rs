@@ -161,12 +161,14 @@ pub enum ActorError {
         found: String,
     },
     /// No answer came in time.
-    #[error("{actor} did not answer within {waited:?}")]
+    #[error("{actor} did not answer within {waited:?}{}", if *held { ": it is held, because what it has sent finds no room (answers that nobody receives, a full mailbox or subscription)" } else { "" })]
     Timeout {
         /// The actor's name.
         actor: String,
         /// For how long was waited.
         waited: std::time::Duration,
+        /// Whether it handled nothing then because what it has sent found no room.
+        held: bool,
     },
     /// The handler faulted on this message.
     #[error("the handler of {actor} faulted: {fault}; restart, restore or terminate the actor")]

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::message::ActorId;
 
-/// What to do when a handler faults. In each case the message is reported as a dead letter with the fault's text, and the
-/// caller of `ask` gets the fault as an error.
+/// What to do when a handler faults. In each case the message is reported as a dead letter, the handle tells the fault's text
+/// ([`KernelHandle::last_fault`](crate::KernelHandle::last_fault)), and the caller of `ask` gets the fault as an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervision {
     /// The actor stays [`Faulted`](crate::ActorState::Faulted), its messages wait, and somebody decides by hand.

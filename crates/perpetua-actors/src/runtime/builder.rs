@@ -208,7 +208,7 @@ impl RuntimeBuilder {
     }
 
     /// Runs the whole system on the thread that waits for it, in an order, at a time and with faults that follow from a seed: the same seed, the same
-    /// run. Time is simulated: what takes hours takes as long as its handlers. See [`simulation`](super::simulation).
+    /// run. Time is simulated: an hour takes a tenth of a second and its handlers. See [`simulation`](super::simulation).
     pub fn simulated(mut self, simulation: impl Into<Simulation>) -> RuntimeBuilder {
         self.settings.simulation = Some(simulation.into());
         self

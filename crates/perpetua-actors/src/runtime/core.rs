@@ -28,6 +28,9 @@ use crate::supervise::Supervisor;
 use crate::tick::Tick;
 use crate::vectors::{BlockWriter, Message};
 
+/// Actors of a launch that are in all of its homes, whatever runs them.
+pub(super) const MOST_HOMES: usize = 1024;
+
 /// The shared part.
 pub(crate) struct Core {
     pub(super) settings: Settings,
@@ -217,6 +220,8 @@ impl Core {
             for actor in group.actors() {
                 self.engine.transition(actor, ActorState::Active)?;
             }
+            // Actors are dealt to homes in turn: the first ones are in all of them.
+            self.engine.await_lives(&mut group.actors().take(MOST_HOMES));
         }
         self.start_ticks(&group);
         tracing::debug!(

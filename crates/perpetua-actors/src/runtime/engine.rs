@@ -115,6 +115,10 @@ pub(crate) trait Engine: Send + Sync {
     /// Moves an actor on in its life; the error names an illegal move. A handler that runs meanwhile runs on. May wait while frozen.
     fn transition(&self, actor: ActorId, to: ActorState) -> Result<()>;
 
+    /// Waits until whatever hosts these actors knows where they are in their lives: from then on nothing that others send them comes back because they are not active
+    /// yet.
+    fn await_lives(&self, _actors: &mut dyn Iterator<Item = ActorId>) {}
+
     /// Whether no handler of this actor runs.
     fn settled(&self, actor: ActorId) -> bool;
 
@@ -161,6 +165,9 @@ pub(crate) trait Engine: Send + Sync {
 
     /// There is room again for what this actor could not deliver.
     fn resume(&self, actor: ActorId);
+
+    /// Whether this actor handles nothing because what it has sent finds no room.
+    fn is_held(&self, actor: ActorId) -> bool;
 
     /// What this actor has not been able to deliver for long is undeliverable.
     fn give_up(&self, actor: ActorId);

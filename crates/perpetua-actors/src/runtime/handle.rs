@@ -321,7 +321,10 @@ impl KernelHandle {
 
     fn timed_out(&self, waited: Duration) -> ActorError {
         let actor = self.group.title(self.first);
-        self.core.lost().unwrap_or(ActorError::Timeout { actor, waited })
+        let held = self.core.engine.is_held(self.first);
+        self.core
+            .lost()
+            .unwrap_or(ActorError::Timeout { actor, waited, held })
     }
 
     fn answer<Rep: Receive>(&self, outcome: Result<Received>) -> Result<Rep> {
@@ -417,7 +420,11 @@ impl KernelHandle {
     /// [`ActorError::State`] unless `T` is the handler's; [`ActorError::NoSuchActor`] where the actor is gone.
     pub fn read_state<T: GpuType>(&self) -> Result<T> {
         self.group.check_state_type::<T>()?;
-        let bytes = self.core.engine.read_state(self.first)?;
+        let read = self.core.engine.read_state(self.first);
+        let bytes = read.map_err(|error| match error {
+            ActorError::NoSuchActor { .. } => self.gone(),
+            other => other,
+        })?;
         let values = layout::collect::<T>(1, |out| {
             out.copy_from_slice(&bytes);
             Ok(())

@@ -217,6 +217,7 @@ impl Host {
             DeadReason::Expired => ActorError::Timeout {
                 actor,
                 waited: Duration::from_micros(u64::from(head.deadline)),
+                held: false,
             },
             DeadReason::Foreign => group
                 .check_type(ActorId(head.destination), head.type_id, "another type")

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::core::MOST_HOMES;
 use super::handle::KernelHandle;
 use crate::checkpoint::Image;
 use crate::error::{ActorError, Result};
@@ -44,7 +45,9 @@ impl KernelHandle {
     /// [`ActorError::IllegalMove`] unless it is launched, deactivated or faulted.
     pub async fn activate(&self) -> Result<()> {
         self.core.check_open()?;
-        self.each(|actor| self.core.transition(&self.group, actor, ActorState::Active))
+        let outcome = self.each(|actor| self.core.transition(&self.group, actor, ActorState::Active));
+        self.core.engine.await_lives(&mut self.all().take(MOST_HOMES));
+        outcome
     }
 
     /// Lets it handle what the host has sent it so far, then deactivates it: what comes from then on waits.

@@ -188,6 +188,14 @@ impl Engine for Several {
         self.known(actor)?.transition(actor, to)
     }
 
+    fn await_lives(&self, actors: &mut dyn Iterator<Item = ActorId>) {
+        for actor in actors {
+            if let Some(engine) = self.find(actor) {
+                engine.await_lives(&mut std::iter::once(actor));
+            }
+        }
+    }
+
     fn settled(&self, actor: ActorId) -> bool {
         self.find(actor).is_none_or(|engine| engine.settled(actor))
     }
@@ -239,6 +247,10 @@ impl Engine for Several {
         if let Some(engine) = self.find(actor) {
             engine.resume(actor);
         }
+    }
+
+    fn is_held(&self, actor: ActorId) -> bool {
+        self.find(actor).is_some_and(|engine| engine.is_held(actor))
     }
 
     fn give_up(&self, actor: ActorId) {

@@ -87,12 +87,24 @@ fn range_of(bucket: usize) -> (u64, u64) {
 }
 
 /// Latencies as they were counted at some moment, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
     // None where there are no latencies: what did nothing takes no room.
     counts: Vec<u64>,
     sum: u64,
     largest: u64,
+}
+
+impl std::fmt::Debug for Latencies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Its buckets are more than a thousand numbers.
+        f.debug_struct("Latencies")
+            .field("count", &self.count())
+            .field("p50", &self.p50())
+            .field("p99", &self.p99())
+            .field("max", &self.max())
+            .finish()
+    }
 }
 
 impl Latencies {

@@ -151,7 +151,7 @@ fn reach_each_other(peers: bool) {
     assert_eq!(runtime.dead_letters().counts().total(), 0);
 
     // Many at once, each to one of its own: boxes are full, and the order stays.
-    const PAIRS: u32 = 32;
+    const PAIRS: u32 = 16;
     let crowd = |name: &str, device| {
         let options = LaunchOptions::new(number::handler()).with_actors(PAIRS);
         runtime.launch_blocking(name, options.on_device(device)).unwrap()

@@ -320,6 +320,11 @@ impl Engine for Batched {
         self.shared.notify();
     }
 
+    fn is_held(&self, actor: ActorId) -> bool {
+        let cell = self.shared.find(actor);
+        cell.is_some_and(|cell| !lock(&cell.inside).unsent.is_empty())
+    }
+
     fn give_up(&self, actor: ActorId) {
         let Some(cell) = self.shared.find(actor) else {
             return;

@@ -112,12 +112,22 @@ impl Deployed {
 
     /// Whether an actor's home has taken in what it was sent for the actor, and commands, up to the packet of this number.
     pub(super) fn has_taken_in(&self, actor: ActorId, packets: u64) -> bool {
+        self.has_taken_in_for(actor, actor.0, packets)
+    }
+
+    /// How many packets the home of an actor was ever sent.
+    pub(super) fn sent_to_home_of(&self, actor: ActorId) -> u64 {
+        self.home(actor).1.map_or(0, |home| lock(&home.queue).sent)
+    }
+
+    /// The same for packets to `whom` alone, and commands, in the home of `actor`.
+    pub(super) fn has_taken_in_for(&self, actor: ActorId, whom: u32, packets: u64) -> bool {
         let (number, Some(home)) = self.home(actor) else {
             return true;
         };
         let mut queue = lock(&home.queue);
         self.settle(number, &mut queue);
-        !queue.has_on_its_way(actor.0, packets)
+        !queue.has_on_its_way(whom, packets)
     }
 
     /// Packets on their way to an actor's home, its own or others'.

@@ -48,6 +48,21 @@ impl Grids {
         self.hear(deployed, actor);
     }
 
+    /// Waits until an actor's home has taken in all commands that it was sent.
+    pub(super) fn settle_commands(&self, actor: ActorId) {
+        let Some(deployed) = self.shared.find(actor) else {
+            return;
+        };
+        let sent = deployed.sent_to_home_of(actor);
+        // No actor has the last number.
+        while !deployed.has_taken_in_for(actor, ActorId::HOST.0, sent)
+            && !self.shared.stopped.load(Ordering::Acquire)
+        {
+            self.shared.drain(&deployed, deployed.grid.home_of(actor.0));
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits until the home has taken in all that was sent to an actor.
     pub(super) fn settle(&self, deployed: &Deployed, actor: ActorId) {
         while deployed.on_the_way(actor) > 0 && !self.shared.stopped.load(Ordering::Acquire) {

@@ -298,6 +298,10 @@ impl Engine for Grids {
         })
     }
 
+    fn await_lives(&self, actors: &mut dyn Iterator<Item = ActorId>) {
+        actors.for_each(|actor| self.settle_commands(actor));
+    }
+
     fn settled(&self, actor: ActorId) -> bool {
         let Some(deployed) = self.shared.find(actor) else {
             return true;
@@ -420,6 +424,12 @@ impl Engine for Grids {
         if let Some(deployed) = self.shared.find(actor) {
             self.shared.send_on(&deployed, actor);
         }
+    }
+
+    fn is_held(&self, actor: ActorId) -> bool {
+        let deployed = self.shared.find(actor);
+        let cell = deployed.as_ref().and_then(|deployed| deployed.cell(actor));
+        cell.is_some_and(Cell::is_stalled)
     }
 
     fn give_up(&self, actor: ActorId) {

@@ -181,6 +181,8 @@ impl Shared {
         let reason = match reason {
             REASON_EXPIRED => DeadReason::Expired,
             REASON_FOREIGN => DeadReason::Foreign,
+            // It was there when this was sent: its launch has gone since.
+            REASON_INACTIVE => DeadReason::Terminated,
             _ => DeadReason::Unknown,
         };
         let group = to.as_ref().map_or(&deployed.group, |d| &d.group);

@@ -1,5 +1,5 @@
 //! Panics of handlers, which are faults that the runtime answers for: told where faults are told, with their place, not on stderr.
-//! `RUST_BACKTRACE` brings the panic's own words back. Must not know actors.
+//! `RUST_BACKTRACE` brings the panic's own words back, too. Must not know actors.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -17,16 +17,17 @@ thread_local! {
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        if std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0") {
-            return;
-        }
+        let is_loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
         let before = take_hook();
         set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-            if !IS_WATCHED.get() {
-                return before(info);
+            let is_watched = IS_WATCHED.get();
+            if is_watched {
+                let place = info.location().map(ToString::to_string);
+                PLACE.with(|last| *last.borrow_mut() = place);
             }
-            let place = info.location().map(ToString::to_string);
-            PLACE.with(|last| *last.borrow_mut() = place);
+            if is_loud || !is_watched {
+                before(info);
+            }
         }));
     });
 }

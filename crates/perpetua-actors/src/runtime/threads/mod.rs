@@ -368,6 +368,10 @@ impl Engine for Threads {
         }
     }
 
+    fn is_held(&self, actor: ActorId) -> bool {
+        self.shared.find(actor).is_some_and(|cell| cell.is_stalled())
+    }
+
     fn give_up(&self, actor: ActorId) {
         if let Some(cell) = self.shared.find(actor) {
             self.shared.give_up(&cell, self.shared.patience);
