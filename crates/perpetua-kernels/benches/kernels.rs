@@ -212,8 +212,8 @@ fn shapes(device: &Device, shapes: &[[usize; 3]]) -> Result<()> {
     let stream = device.default_stream();
     println!("\nproducts of bf16, m x n x k, microseconds");
     println!(
-        "{:>20} {:>9} {:>9} {:>9} {:>9}",
-        "shape", "B", "B^T", "staged", "TFLOP/s"
+        "{:>20} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "shape", "B", "B^T", "staged", "1 slice", "TFLOP/s"
     );
     for &[m, n, k] in shapes {
         let a = numbers(device, m * k, half::bf16::from_f32)?;
@@ -226,11 +226,12 @@ fn shapes(device: &Device, shapes: &[[usize; 3]]) -> Result<()> {
             launch(&stream, &kernel, args)?,
             launch(&stream, &kernel.with_transposed(false, true), args)?,
             launch(&stream, &staged, args)?,
+            launch(&stream, &staged.with_slices(1), args)?,
         ];
-        let [plain, transposed, in_stages] = seconds.map(|s| s * 1e6);
+        let [plain, transposed, in_stages, whole] = seconds.map(|s| s * 1e6);
         let speed = 2.0 * (m * n * k) as f64 / seconds[0] / 1e12;
         println!(
-            "{:>20} {plain:>9.1} {transposed:>9.1} {in_stages:>9.1} {speed:>9.3}",
+            "{:>20} {plain:>9.1} {transposed:>9.1} {in_stages:>9.1} {whole:>9.1} {speed:>9.3}",
             format!("{m} x {n} x {k}")
         );
     }

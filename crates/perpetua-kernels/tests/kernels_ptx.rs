@@ -63,7 +63,7 @@ fn tensor_cores() {
 
 #[test]
 fn staged() {
-    for (i, (rows, columns)) in [(256, 256), (128, 256), (128, 128), (64, 128)]
+    for (i, (rows, columns)) in [(256, 256), (128, 256), (128, 128), (64, 128), (128, 64)]
         .into_iter()
         .enumerate()
     {
@@ -116,8 +116,8 @@ fn staged() {
 /// Factors that C does not hold, and sums that are promoted, which lanes have twice.
 #[test]
 fn staged_factors() {
-    let tiles = [(256, 256), (128, 256), (128, 128), (64, 128)];
-    let promoted = [(256, 192), (256, 128), (128, 128), (64, 128)];
+    let tiles = [(256, 256), (128, 256), (128, 128), (128, 64)];
+    let promoted = [(256, 192), (256, 128), (128, 128), (128, 64)];
     let all = [
         (Factors::Tf32, Element::F32, tiles, false),
         (Factors::I8, Element::F32, tiles, false),

@@ -8,7 +8,7 @@ use perpetua_language::kernel::resident::U32x4;
 
 use super::staged::{self, Lines};
 use super::tile::{MOST_TILES, Tile};
-use super::{Factors, GemmKernel, Schedule, arrange};
+use super::{Factors, GemmKernel, Schedule, arrange, written};
 use crate::byte_floats::{E4m3, E5m2};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -17,8 +17,10 @@ use crate::operand::Operand;
 
 /// What rows of A and B begin at multiples of, in bytes.
 const ALIGNED: usize = 16;
-/// From so many rows, columns and so much depth on it takes less time to copy a matrix whose rows lie otherwise than to multiply it without stages.
-const WORTH_COPIES: usize = 512;
+/// From so much depth on it takes less time to copy a matrix whose rows lie otherwise than to multiply it without stages; and also where it is so small a part
+/// of all three matrices.
+const DEEP: usize = 512;
+const SMALL_PART: usize = 4;
 
 /// Whether a buffer holds such factors.
 fn is_held(factors: Factors, arg: &KernelArg<'_>) -> bool {
@@ -128,10 +130,13 @@ impl GemmKernel {
             device.backend() == BackendKind::Cuda && device.info().capabilities.contains(&Capability::Stages);
         let [m, n, k] = self.size;
         let is_held = |arg| is_held(factors, arg);
-        let lies_right = || {
-            let [left, right, _] = operands;
-            is_aligned(factors, left, a) && is_aligned(factors, right, b)
-        };
+        let [left, right, result] = operands.map(|operand| operand.rows.saturating_mul(operand.columns));
+        let copied = [(left, &operands[0], a), (right, &operands[1], b)]
+            .into_iter()
+            .filter(|(_, operand, arg)| !is_aligned(factors, operand, arg))
+            .map(|(elements, ..)| elements)
+            .fold(0, usize::saturating_add);
+        let all = left.saturating_add(right).saturating_add(result);
         has_them
             && k > 0
             && is_held(a)
@@ -140,7 +145,7 @@ impl GemmKernel {
             && m.max(n).max(k) <= i32::MAX as usize
             && operands.iter().all(|operand| operand.pitch as u64 >> 39 == 0)
             && Tile::Small.count(m, n) <= MOST_TILES
-            && (lies_right() || m.min(n).min(k) >= WORTH_COPIES)
+            && (copied <= all / SMALL_PART || k >= DEEP)
     }
 
     /// The tile that was asked for, or the one that suits the shape on so many multiprocessors.
@@ -154,13 +159,8 @@ impl GemmKernel {
                 possible.find(fits).unwrap_or(Tile::Small)
             }
             _ => {
-                let [m, n, k] = self.size;
-                Tile::fastest(
-                    possible,
-                    [m, n],
-                    (k * factors.bytes()).div_ceil(128),
-                    multiprocessors,
-                )
+                let [m, n, _] = self.size;
+                Tile::fastest(possible, [m, n], self.stages_of(factors), multiprocessors)
             }
         }
     }
@@ -301,8 +301,13 @@ impl GemmKernel {
         }
         let multiprocessors = stream.device().info().multiprocessors.unwrap_or(1).max(1) as usize;
         let tile = self.staged_tile(multiprocessors);
+        let stages = self.stages_of(factors);
+        let slices = match self.slices {
+            Some(slices) => slices.clamp(1, stages),
+            None => tile.slices([m, n], stages, multiprocessors).0,
+        };
         let result = &operands[2];
-        if tile.count(m, n) > MOST_TILES || m.max(n).max(k) > i32::MAX as usize {
+        if tile.count(m, n) > MOST_TILES / slices || m.max(n).max(k) > i32::MAX as usize {
             return Err(Error::TooLarge {
                 kernel: name,
                 operand: result.name,
@@ -311,6 +316,15 @@ impl GemmKernel {
         }
         let (memory, lines) = self.memory_of_result(result, c)?;
         let mut kernel = *self;
+        // Slices of the depth are written by themselves, and added up then.
+        let pitch = n.next_multiple_of(4);
+        let (sliced, apart) = match slices {
+            1 => (None, 0),
+            _ => (
+                Some(stream.device().alloc::<U32x4>(slices * m * pitch / 4)?),
+                m * pitch,
+            ),
+        };
         let mut copies = [None, None];
         let mut shapes = [operands[0], operands[1]];
         for (at, arg) in [a, b].into_iter().enumerate() {
@@ -323,7 +337,11 @@ impl GemmKernel {
             (copies[at], shapes[at]) = (Some(copy), shape);
             kernel.transposed[at] ^= turns;
         }
-        let mut function = kernel.staged_instance(tile, lines).function();
+        let mut instance = kernel.staged_instance(tile, lines);
+        if sliced.is_some() {
+            (instance.result, instance.lines) = (Element::F32, Lines::Whole);
+        }
+        let mut function = instance.function();
         let [left, right] = shapes;
         let mut all = args![
             m,
@@ -335,9 +353,11 @@ impl GemmKernel {
             right.rows,
             right.columns,
             right.pitch,
-            result.pitch,
-            self.alpha,
-            self.beta
+            slices,
+            apart,
+            if sliced.is_some() { pitch } else { result.pitch },
+            if sliced.is_some() { 1.0 } else { self.alpha },
+            if sliced.is_some() { 0.0 } else { self.beta }
         ]
         .to_vec();
         for (copy, arg) in copies.iter().zip([a, b]) {
@@ -346,14 +366,68 @@ impl GemmKernel {
                 None => arg.clone(),
             });
         }
-        all.push(memory);
+        all.push(match &sliced {
+            Some(sliced) => sliced.arg(),
+            None => memory.clone(),
+        });
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; where several of its elements are
             // accessed at once, rows are as many times as long, and begin at such a multiple. A and B are described by their shapes, which a launch compares with the
             // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
-        let blocks = tile.blocks(m, n, multiprocessors) as u32;
-        Ok(stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?)
+        let blocks = tile.blocks(m, n, slices, multiprocessors) as u32;
+        stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?;
+        match &sliced {
+            Some(sliced) => self.add_up(stream, sliced, [slices, apart, pitch], result, (memory, lines)),
+            None => Ok(()),
+        }
+    }
+
+    /// So many slices of a product, so far apart and of this pitch.
+    fn add_up(
+        &self,
+        stream: &Stream,
+        sliced: &Buffer<U32x4>,
+        [slices, apart, pitch]: [usize; 3],
+        result: &Operand,
+        (memory, lines): (KernelArg<'_>, Lines),
+    ) -> Result<()> {
+        let [m, n, _] = self.size;
+        let memory = match (lines, memory) {
+            (Lines::Whole, KernelArg::Buffer(buffer)) => KernelArg::Buffer(buffer.cast::<u32>()?),
+            (_, memory) => memory,
+        };
+        macro_rules! of {
+            ($result:ty) => {
+                match lines {
+                    Lines::Halves => written::gemm_summed::kernel::<$result, u16>(),
+                    _ => written::gemm_summed::kernel::<$result, u32>(),
+                }
+            };
+        }
+        let mut function = match (self.factors(), self.element) {
+            (Some(Factors::I8), _) => of!(i32),
+            (_, Element::F32) => of!(f32),
+            (_, Element::F16) => of!(f16),
+            (_, Element::Bf16) => of!(bf16),
+        };
+        if stream.device().backend() == BackendKind::Cuda {
+            // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; two of its elements are accessed at once
+            // only where rows are twice as long, and begin at such a multiple. The slices' memory has been made for theirs. Nothing divides by zero, for there are columns.
+            function = unsafe { unchecked(function) };
+        }
+        let scales = args![self.alpha, self.beta];
+        let mut all = args![m, n, slices, apart, pitch, result.pitch].to_vec();
+        all.extend_from_slice(scales);
+        all.extend([sliced.arg(), memory]);
+        let lanes = m.saturating_mul(n.div_ceil(4));
+        let blocks = u32::try_from(lanes.div_ceil(256)).unwrap_or(u32::MAX);
+        Ok(stream.launch(&function, LaunchConfig::new(blocks, 256), &all)?)
+    }
+
+    /// How many stages the depth is.
+    fn stages_of(&self, factors: Factors) -> usize {
+        self.size[2].saturating_mul(factors.bytes()).div_ceil(128)
     }
 }

@@ -27,9 +27,9 @@ const MOST: usize = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Factors {
-    /// `f16`, which C holds, too.
+    /// `f16`, which C holds, too, unless [`GemmKernel::with_element`] is given `F32` afterwards.
     F16,
-    /// `bf16`, which C holds, too.
+    /// `bf16`; as before.
     Bf16,
     /// `f32` of which the low 13 bits do not count; C holds `f32`.
     Tf32,
@@ -107,6 +107,8 @@ pub struct GemmKernel {
     multiplies: Option<Factors>,
     /// Whether sums of a stage are made by themselves.
     promoted: bool,
+    /// Slices of the depth of a product in stages.
+    slices: Option<usize>,
 }
 
 impl GemmKernel {
@@ -122,6 +124,7 @@ impl GemmKernel {
             stages: false,
             multiplies: None,
             promoted: false,
+            slices: None,
         }
     }
 
@@ -142,8 +145,8 @@ impl GemmKernel {
     /// launch says so. Needs a device with `Capability::Matrices`.
     ///
     /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
-    /// bytes at a time, on a device with `Capability::Stages` as [`GemmKernel::staged`] does; there also products of other matrices are computed so, of which m, n and k
-    /// are 512 or more. Tensor cores do not round every sum as `f32` does: an element is off by at most about
+    /// bytes at a time, on a device with `Capability::Stages` as [`GemmKernel::staged`] does; there also products of other matrices are computed so,
+    /// where k is 512 or more or what has to be copied is little. Tensor cores do not round every sum as `f32` does: an element is off by at most about
     /// `k * 2^-22 * sum |a| |b|`.
     ///
     /// ```
@@ -237,8 +240,8 @@ impl GemmKernel {
         GemmKernel::new(Schedule::Staged(None), m, n, k).with_element(Element::F16)
     }
 
-    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 or 64 x 128, with promoted sums 256 x 192, 256 x 128 (both by two blocks), 128 x 128 or 64 x 128;
-    /// the first is taken that is no larger than this, else the last. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
+    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 64 x 128 or 128 x 64, with promoted sums 256 x 192, 256 x 128 (both by two blocks), 128 x 128, 64 x 128 or 128 x 64;
+    /// the first is taken that is no larger than this, else 64 x 128. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
     pub fn with_tile(mut self, rows: usize, columns: usize) -> GemmKernel {
         if let Schedule::Staged(chosen) = &mut self.schedule {
             *chosen = Some([rows, columns]);
@@ -286,6 +289,13 @@ impl GemmKernel {
     /// stay as they are.
     pub fn with_promoted_sums(mut self) -> GemmKernel {
         self.promoted = true;
+        self
+    }
+
+    /// Divides the depth of a product in stages into so many slices, which blocks multiply at the same time and a launch of its own adds up, in their order: for
+    /// products with fewer tiles than a GPU has multiprocessors. Without it shape and device decide. Other products stay as they are.
+    pub fn with_slices(mut self, slices: usize) -> GemmKernel {
+        self.slices = Some(slices);
         self
     }
 

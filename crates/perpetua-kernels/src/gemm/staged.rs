@@ -38,14 +38,14 @@ impl Instance {
     pub(super) fn function(self) -> KernelFn {
         // By how A and B lie in stages, of factors of 16 bits.
         macro_rules! halves {
-            ($factor:ty, $kernel:ident, $high:tt, $panels:tt, $wide:tt, $columns:tt, $eighths:tt, $stages:tt) => {
+            ($factor:ty, $result:ty, $kernel:ident, $high:tt, $panels:tt, $wide:tt, $columns:tt, $eighths:tt, $stages:tt) => {
                 match self.transposed {
                     [false, false] => written!(
                         $kernel,
                         $factor,
                         [[[$factor; 64]; $high]; $stages],
                         [[[[$factor; 64]; 64]; $wide]; $stages],
-                        $factor,
+                        $result,
                         $eighths,
                         0
                     ),
@@ -54,7 +54,7 @@ impl Instance {
                         $factor,
                         [[[$factor; 64]; $high]; $stages],
                         [[[$factor; 64]; $columns]; $stages],
-                        $factor,
+                        $result,
                         $eighths,
                         0
                     ),
@@ -63,7 +63,7 @@ impl Instance {
                         $factor,
                         [[[[$factor; 64]; 64]; $panels]; $stages],
                         [[[[$factor; 64]; 64]; $wide]; $stages],
-                        $factor,
+                        $result,
                         $eighths,
                         0
                     ),
@@ -72,18 +72,25 @@ impl Instance {
                         $factor,
                         [[[[$factor; 64]; 64]; $panels]; $stages],
                         [[[$factor; 64]; $columns]; $stages],
-                        $factor,
+                        $result,
                         $eighths,
                         0
                     ),
                 }
             };
-            ($factor:ty) => {
+            ($factor:ty, $result:ty) => {
                 match self.tile {
-                    Tile::Pair => halves!($factor, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
-                    Tile::Large => halves!($factor, gemm_staged, 128, 2, 4, 256, 32, 4),
-                    Tile::Small => halves!($factor, gemm_staged_low, 64, 1, 2, 128, 16, 8),
-                    _ => halves!($factor, gemm_staged, 128, 2, 2, 128, 16, 6),
+                    Tile::Pair => halves!($factor, $result, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
+                    Tile::Large => halves!($factor, $result, gemm_staged, 128, 2, 4, 256, 32, 4),
+                    Tile::Small => halves!($factor, $result, gemm_staged_low, 64, 1, 2, 128, 16, 8),
+                    Tile::Thin => halves!($factor, $result, gemm_staged, 128, 2, 1, 64, 8, 8),
+                    _ => halves!($factor, $result, gemm_staged, 128, 2, 2, 128, 16, 6),
+                }
+            };
+            ($factor:ty) => {
+                match self.result {
+                    Element::F32 => halves!($factor, f32),
+                    _ => halves!($factor, $factor),
                 }
             };
         }
@@ -104,6 +111,7 @@ impl Instance {
                     ),
                     Tile::Large => along!($factor, $depth, $result, gemm_staged, 128, 256, 32, 4, 0),
                     Tile::Small => along!($factor, $depth, $result, gemm_staged_low, 64, 128, 16, 8, 0),
+                    Tile::Thin => along!($factor, $depth, $result, gemm_staged, 128, 64, 8, 8, 0),
                     _ => along!($factor, $depth, $result, gemm_staged, 128, 128, 16, 6, 0),
                 }
             };
@@ -139,6 +147,7 @@ impl Instance {
                     (true, Tile::Small) => {
                         along!($factor, 128, $result, gemm_staged_low, 64, 128, 16, 8, 1)
                     }
+                    (true, Tile::Thin) => along!($factor, 128, $result, gemm_staged, 128, 64, 8, 8, 1),
                     (true, _) => along!($factor, 128, $result, gemm_staged, 128, 128, 16, 6, 1),
                 }
             };
@@ -213,8 +222,16 @@ fn corner(tile: u32, rows: u32, columns: u32, high: u32, wide: u32) -> [u32; 2] 
     [(first + within % high_group) * high, within / high_group * wide]
 }
 
+/// The first stage of a slice of the depth, and the one behind its last.
+#[device]
+fn slice(number: u32, slices: u32, stages: u32) -> [u32; 2] {
+    let (each, more) = (stages / slices, stages % slices);
+    let first = number * each + number.min(more);
+    [first, first + each + (number < more) as u32]
+}
+
 /// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns; `TOGETHER` blocks have them below each other. `A` and `B` say how their parts lie in the block's
-/// memory, and with that which way they are stored. `C` is the memory of numbers `O`. With `PROMOTED` 1, each stage's sums are made by themselves.
+/// memory, and with that which way they are stored. `C` is the memory of numbers `O`. Sums of each of so many `slices` of the depth are stored by themselves, so far `apart`. With `PROMOTED` 1, each stage's sums are made by themselves.
 #[device]
 #[allow(
     clippy::too_many_arguments,
@@ -240,6 +257,8 @@ fn product<
     b_rows: usize,
     b_columns: usize,
     b_pitch: usize,
+    slices: usize,
+    apart: usize,
     c_pitch: usize,
     alpha: f32,
     beta: f32,
@@ -251,6 +270,8 @@ fn product<
     let wide = EIGHTHS * 8;
     let (rows, columns) = (m.div_ceil(HIGH * TOGETHER) as u32, n.div_ceil(wide) as u32);
     let turns = k.div_ceil(T::DEPTH) as u32;
+    let parts = slices as u32;
+    let units = rows * columns * parts;
     let (first, blocks) = (
         group_id_x() as u32 / TOGETHER as u32,
         grid_dim_x() as u32 / TOGETHER as u32,
@@ -258,23 +279,25 @@ fn product<
     // Rows that this block is further down than the first of those together.
     let below = group_id_x() as u32 % TOGETHER as u32 * HIGH as u32;
     if is_producer() {
-        let mut tile = first;
-        while tile < rows * columns {
-            let [top, left] = corner(tile, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
-            for i in 0..turns {
+        let mut unit = first;
+        while unit < units {
+            let [top, left] = corner(unit / parts, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
+            let [from, to] = slice(unit % parts, parts, turns);
+            for i in from..to {
                 fill_stage(top + below, left, i * T::DEPTH as u32);
             }
-            tile += blocks;
+            unit += blocks;
         }
     } else {
         let lane = local_id_x() as u32;
         // Where this lane's sums are in its tile: the row, and the column of the first ones.
         let down = lane % 128 / 4 + lane % 128 / 32 * 8 + (lane / 128 - 1) * 64;
         let over = lane % 4 * 2;
-        let mut tile = first;
-        while tile < rows * columns {
+        let mut unit = first;
+        while unit < units {
+            let [from, to] = slice(unit % parts, parts, turns);
             let mut sums = [[[O::none(); 2]; 2]; EIGHTHS];
-            for _i in 0..turns {
+            for _i in from..to {
                 if PROMOTED == 1 {
                     let part = multiply_stage([[[O::none(); 2]; 2]; EIGHTHS]);
                     for i in 0..EIGHTHS {
@@ -288,12 +311,13 @@ fn product<
                     sums = multiply_stage(sums);
                 }
             }
-            let [top, left] = corner(tile, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
+            let [top, left] = corner(unit / parts, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
+            let beyond = (unit % parts) as usize * apart;
             let (y, x) = ((top + below + down) as usize, left as usize);
             // Columns that C has from this lane's first one on.
             let room = n as u32 - (left + over).min(n as u32);
             for j in 0..2 {
-                let line = (y + j * 8) * c_pitch + x;
+                let line = beyond + (y + j * 8) * c_pitch + x;
                 let is_row = y + j * 8 < m;
                 if C::is_line() && O::is_half() {
                     // Four lanes that have two columns of each eight come to have all of every fourth eight.
@@ -353,7 +377,7 @@ fn product<
                     }
                 }
             }
-            tile += blocks;
+            unit += blocks;
         }
     }
 }
@@ -385,6 +409,8 @@ macro_rules! staged {
             b_rows: usize,
             b_columns: usize,
             b_pitch: usize,
+            slices: usize,
+            apart: usize,
             c_pitch: usize,
             alpha: f32,
             beta: f32,
@@ -394,7 +420,7 @@ macro_rules! staged {
         ) {
             $($declares)*
             product::<T, A, B, O, C, $high, EIGHTHS, $together, PROMOTED>(
-                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, c_pitch, alpha, beta, a, b, c,
+                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, slices, apart, c_pitch, alpha, beta, a, b, c,
             );
         }
     };

@@ -3,7 +3,10 @@
 use super::Factors;
 
 /// Most tiles of a product.
-pub(super) const MOST_TILES: usize = 1 << 30;
+pub(super) const MOST_TILES: usize = 1 << 25;
+/// Most slices of the depth, and the least stages that one has.
+const MOST_SLICES: usize = 32;
+const LEAST_STAGES: usize = 4;
 
 /// Rows and columns of a block's sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +19,19 @@ pub(super) enum Tile {
     SquarePair,
     Square,
     Small,
+    /// For few columns.
+    Thin,
 }
 
 impl Tile {
-    pub(super) const ALL: [Tile; 6] = [
+    pub(super) const ALL: [Tile; 7] = [
         Tile::Pair,
         Tile::Large,
         Tile::NarrowPair,
         Tile::SquarePair,
         Tile::Square,
         Tile::Small,
+        Tile::Thin,
     ];
 
     /// Those in which a product can be computed; `promoted` says whether lanes have each sum twice.
@@ -33,7 +39,7 @@ impl Tile {
         Tile::ALL.into_iter().filter(move |tile| match tile {
             Tile::Pair | Tile::Large => !promoted,
             Tile::NarrowPair | Tile::SquarePair => promoted && factors.is_byte(),
-            Tile::Square | Tile::Small => true,
+            Tile::Square | Tile::Small | Tile::Thin => true,
         })
     }
 
@@ -44,6 +50,7 @@ impl Tile {
             Tile::NarrowPair => [128, 192],
             Tile::SquarePair | Tile::Square => [128, 128],
             Tile::Small => [64, 128],
+            Tile::Thin => [128, 64],
         }
     }
 
@@ -59,7 +66,7 @@ impl Tile {
     pub(super) const fn together(self) -> usize {
         match self {
             Tile::Pair | Tile::NarrowPair | Tile::SquarePair => 2,
-            Tile::Large | Tile::Square | Tile::Small => 1,
+            Tile::Large | Tile::Square | Tile::Small | Tile::Thin => 1,
         }
     }
 
@@ -71,34 +78,49 @@ impl Tile {
             .saturating_mul(together)
     }
 
-    /// How many blocks compute a product on so many multiprocessors.
-    pub(super) fn blocks(self, m: usize, n: usize, multiprocessors: usize) -> usize {
+    /// How many blocks compute a product on so many multiprocessors, whose depth is divided into so many slices.
+    pub(super) fn blocks(self, m: usize, n: usize, slices: usize, multiprocessors: usize) -> usize {
         let together = self.together();
         (multiprocessors / together * together)
             .max(together)
-            .min(self.count(m, n))
+            .min(self.count(m, n).saturating_mul(slices))
+    }
+
+    /// In how many slices the depth of a product of so many stages is divided best on so many multiprocessors, and how long it takes then, in units of 10 ns on an H100.
+    pub(super) fn slices(self, [m, n]: [usize; 2], stages: usize, multiprocessors: usize) -> (usize, usize) {
+        // For a stage, and for the rest of a tile.
+        let (stage, rest) = match self {
+            Tile::Pair => (68, 100),
+            Tile::Large => (72, 100),
+            Tile::NarrowPair => (56, 90),
+            Tile::SquarePair => (43, 75),
+            Tile::Square => (50, 75),
+            Tile::Small => (33, 50),
+            Tile::Thin => (30, 50),
+        };
+        let time = |slices: usize| {
+            let tiles = self.count(m, n).saturating_mul(slices);
+            let rounds = tiles.div_ceil(multiprocessors.max(1));
+            let products = rounds.saturating_mul(stages.div_ceil(slices).saturating_mul(stage) + rest);
+            // A launch of its own adds the slices up, from memory.
+            let sums = m.saturating_mul(n).saturating_mul(8 * slices) / 30_000;
+            products.saturating_add(if slices > 1 { 200 + sums } else { 0 })
+        };
+        let most = (stages / LEAST_STAGES).clamp(1, MOST_SLICES);
+        (1..=most)
+            .map(|slices| (slices, time(slices)))
+            .min_by_key(|(_, time)| *time)
+            .unwrap_or((1, usize::MAX))
     }
 
     /// The one of several with which a product of so many stages takes the least time on so many multiprocessors.
     pub(super) fn fastest(
         tiles: impl Iterator<Item = Tile>,
-        [m, n]: [usize; 2],
+        size: [usize; 2],
         stages: usize,
         multiprocessors: usize,
     ) -> Tile {
-        let time = |tile: &Tile| {
-            // In units of 10 ns on an H100: for a stage, and for the rest of a tile.
-            let (stage, rest) = match tile {
-                Tile::Pair => (68, 100),
-                Tile::Large => (72, 100),
-                Tile::NarrowPair => (56, 90),
-                Tile::SquarePair => (43, 75),
-                Tile::Square => (50, 75),
-                Tile::Small => (33, 50),
-            };
-            let rounds = tile.count(m, n).div_ceil(multiprocessors.max(1));
-            rounds.saturating_mul(stages.saturating_mul(stage) + rest)
-        };
+        let time = |tile: &Tile| tile.slices(size, stages, multiprocessors).1;
         tiles.min_by_key(time).unwrap_or(Tile::Square)
     }
 }

@@ -15,6 +15,8 @@ pub(super) trait Written: GpuType {
     fn is_half() -> bool;
     /// No sum yet.
     fn none() -> Self::Sum;
+    /// The sum of these bits, as 32 bits have it.
+    fn sum_of(word: u32) -> Self::Sum;
     /// Both sums.
     fn plus(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// What is stored for a sum, and what was there before.
@@ -35,6 +37,10 @@ impl Written for f16 {
 
     fn none() -> f32 {
         0.0
+    }
+
+    fn sum_of(word: u32) -> f32 {
+        f32::from_bits(word)
     }
 
     fn plus(a: f32, b: f32) -> f32 {
@@ -66,6 +72,10 @@ impl Written for bf16 {
         0.0
     }
 
+    fn sum_of(word: u32) -> f32 {
+        f32::from_bits(word)
+    }
+
     fn plus(a: f32, b: f32) -> f32 {
         a + b
     }
@@ -93,6 +103,10 @@ impl Written for f32 {
 
     fn none() -> f32 {
         0.0
+    }
+
+    fn sum_of(word: u32) -> f32 {
+        f32::from_bits(word)
     }
 
     fn plus(a: f32, b: f32) -> f32 {
@@ -123,6 +137,10 @@ impl Written for i32 {
 
     fn none() -> i32 {
         0
+    }
+
+    fn sum_of(word: u32) -> i32 {
+        word as i32
     }
 
     fn plus(a: i32, b: i32) -> i32 {
@@ -265,5 +283,63 @@ pub(super) fn halved(near: [u32; 2], far: [u32; 2], lane: u32) -> [u32; 4] {
         [first, second, far[0], far[1]]
     } else {
         [near[0], near[1], first, second]
+    }
+}
+
+/// Adds up what the slices of a product's depth are, in their order: four columns a lane.
+#[kernel(block_size = 256, interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
+pub(super) fn gemm_summed<O: Written, C: Sink>(
+    m: usize,
+    n: usize,
+    slices: usize,
+    apart: usize,
+    from_pitch: usize,
+    c_pitch: usize,
+    alpha: f32,
+    beta: f32,
+    from: &[U32x4],
+    c: &mut [C],
+) {
+    let fours = n.div_ceil(4);
+    let (row, first) = (global_id_x() / fours, global_id_x() % fours * 4);
+    if row < m {
+        let mut sums = [O::none(); 4];
+        for slice in 0..slices {
+            let U32x4 { x, y, z, w } = from[(slice * apart + row * from_pitch + first) / 4];
+            let words = [x, y, z, w];
+            for i in 0..4 {
+                sums[i] = O::plus(sums[i], O::sum_of(words[i]));
+            }
+        }
+        let at = row * c_pitch + first;
+        if O::is_half() && !C::is_half() {
+            for i in 0..2 {
+                if first + i * 2 < n {
+                    let at = at / 2 + i;
+                    let (mut low, mut high) = (None, None);
+                    if beta != 0.0 {
+                        low = Some(O::of_word(c[at].to_word() & 0xffff));
+                        high = Some(O::of_word(c[at].to_word() >> 16));
+                    }
+                    let low = O::of(sums[i * 2], low, alpha, beta).to_word();
+                    let high = O::of(sums[i * 2 + 1], high, alpha, beta).to_word();
+                    c[at] = C::word(low | high << 16);
+                }
+            }
+        } else {
+            for i in 0..4 {
+                if first + i < n {
+                    let mut before = None;
+                    if beta != 0.0 {
+                        before = Some(O::of_word(c[at + i].to_word()));
+                    }
+                    c[at + i] = C::word(O::of(sums[i], before, alpha, beta).to_word());
+                }
+            }
+        }
     }
 }

@@ -47,9 +47,10 @@ pub(crate) fn staged(case: &mut Case) -> Result<(), Failed> {
     }
     let kernel = |case: &mut Case, [m, n, k]: [usize; 3]| {
         let [rows, columns] = case.one_of(&TILES);
-        GemmKernel::staged(m, n, k).with_tile(rows, columns)
+        let kernel = GemmKernel::staged(m, n, k).with_tile(rows, columns);
+        kernel.with_slices(case.one_of(&[1, 1, 2, 3]))
     };
-    case.aligned = case.chance(2);
+    (case.aligned, case.deep) = (case.chance(2), case.chance(2));
     match case.chance(2) {
         true => product_of::<f16>(case, kernel),
         false => product_of::<bf16>(case, kernel),
@@ -63,15 +64,19 @@ pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
     }
     let kernel = |case: &mut Case, [m, n, k]: [usize; 3]| {
         let [rows, columns] = case.one_of(&TILES);
-        let kernel = GemmKernel::staged(m, n, k).with_tile(rows, columns);
+        let kernel = GemmKernel::staged(m, n, k)
+            .with_tile(rows, columns)
+            .with_slices(case.one_of(&[1, 1, 2, 3]));
         if case.chance(3) {
             kernel.with_promoted_sums()
         } else {
             kernel
         }
     };
-    case.aligned = case.chance(2);
-    match case.below(8) {
+    (case.aligned, case.deep) = (case.chance(2), case.chance(2));
+    match case.below(10) {
+        8 => product_with::<f16, f32>(case, Some(Factors::F16), kernel),
+        9 => product_with::<bf16, f32>(case, Some(Factors::Bf16), kernel),
         0 => product_with::<f32, f32>(case, Some(Factors::Tf32), kernel),
         1 => product_with::<i8, i32>(case, Some(Factors::I8), kernel),
         2 => product_with::<E5m2, f32>(case, Some(Factors::E5m2), kernel),
@@ -83,13 +88,14 @@ pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
-const TILES: [[usize; 2]; 6] = [
+const TILES: [[usize; 2]; 7] = [
     [256, 256],
     [128, 256],
     [256, 192],
     [256, 128],
     [128, 128],
     [64, 128],
+    [128, 64],
 ];
 
 /// Whether the device multiplies in stages; where not, that it says so.
@@ -122,7 +128,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
         ] {
             for picks_rows in [true, false] {
                 launches += 1;
-                let [rows, columns] = TILES[launches % 6];
+                let [rows, columns] = TILES[launches % 7];
                 let picked = |i: usize| (i * 7 + 3) % k;
                 let number = |i: usize, j: usize| ((i * 37 + j * 5) % 2048) as f32;
                 // `op(A)` of m x k and `op(B)` of k x n.
@@ -216,7 +222,10 @@ fn product_with<F: Stored, T: Stored>(
     make: fn(&mut Case, [usize; 3]) -> GemmKernel,
 ) -> Result<(), Failed> {
     let unit = if case.aligned { 8 } else { 1 };
-    let size = [(); 3].map(|()| case.one_of(&EXTENTS).next_multiple_of(unit));
+    let mut size = [(); 3].map(|()| case.one_of(&EXTENTS).next_multiple_of(unit));
+    if case.deep {
+        size[2] = case.one_of(&[200, 333, 450, 600usize]).next_multiple_of(unit);
+    }
     let [m, n, k] = size;
     let transposed = [case.chance(2), case.chance(2)];
     let scales = [(1.0f32, 0.0f32), (1.0, 1.0), (-0.5, 2.0)];
@@ -264,7 +273,7 @@ fn product_with<F: Stored, T: Stored>(
         .with_scales(alpha, beta)
         .with_pitches(pitches[0], pitches[1], pitches[2]);
     if let Some(factors) = factors {
-        kernel = kernel.with_factors(factors);
+        kernel = kernel.with_factors(factors).with_element(T::ELEMENT);
     }
     let is_tensor_core = kernel.name() == "gemm_tensor_core" || kernel.name().starts_with("gemm_staged");
     let stream = case.device.default_stream();

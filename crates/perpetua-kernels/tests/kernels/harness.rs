@@ -13,6 +13,8 @@ pub(crate) struct Case {
     pub(crate) device: Device,
     /// Whether matrices begin, and their rows, where those who read 16 bytes at a time want it.
     pub(crate) aligned: bool,
+    /// Whether products are so deep that it takes several stages.
+    pub(crate) deep: bool,
     state: u64,
 }
 
@@ -21,6 +23,7 @@ impl Case {
         Case {
             device: device.clone(),
             aligned: false,
+            deep: false,
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_9d1d_2a67,
         }
     }
