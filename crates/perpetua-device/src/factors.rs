@@ -26,28 +26,43 @@ pub(crate) fn check(signature: &Signature, args: &[KernelArg<'_>]) -> Result<()>
         let [rows, columns, pitch] = factor
             .shape
             .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
+        let (layers, apart) = match factor.layers {
+            Some(params) => params
+                .map(|i| args.get(i as usize).map_or(0, KernelArg::number))
+                .into(),
+            None => (1, 0),
+        };
         let bytes = pitch.saturating_mul(stages.element.memory().size().into());
-        let end = (rows.max(1) - 1)
-            .checked_mul(pitch)
-            .and_then(|end| end.checked_add(columns));
-        let remedy = if rows == 0 || columns == 0 {
+        let apart_bytes = apart.saturating_mul(stages.element.memory().size().into());
+        let end = (rows.max(1) - 1).checked_mul(pitch).and_then(|end| {
+            end.checked_add(columns)?
+                .checked_add((layers.max(1) - 1).checked_mul(apart)?)
+        });
+        let remedy = if rows == 0 || columns == 0 || layers == 0 {
             "launch nothing where a matrix is empty"
         } else if pitch < columns || end.is_none_or(|end| end > buffer.len) {
             "pass a buffer that holds all rows, and how far they are from each other"
-        } else if rows.max(columns) > MOST_ROWS || bytes >= MOST_PITCH {
+        } else if rows.max(columns).max(layers) > MOST_ROWS || bytes.max(apart_bytes) >= MOST_PITCH {
             "divide the matrix"
-        } else if !bytes.is_multiple_of(ALIGNED) || !buffer.ptr.place().is_multiple_of(ALIGNED) {
+        } else if !bytes.is_multiple_of(ALIGNED)
+            || !apart_bytes.is_multiple_of(ALIGNED)
+            || !buffer.ptr.place().is_multiple_of(ALIGNED)
+        {
             "let the matrix and each of its rows begin at a multiple of 16 bytes"
         } else {
             continue;
         };
         let (len, place) = (buffer.len, buffer.ptr.place());
+        let of_each = match factor.layers {
+            Some(_) => format!(", of {layers} matrices, {apart} from one to the next"),
+            None => String::new(),
+        };
         return Err(Error::ArgumentMismatch {
             kernel: signature.name().to_owned(),
             index,
             parameter: describe(param),
             given: format!(
-                "{rows} x {columns} elements, {pitch} from row to row, in {len} that begin at {place:#x}"
+                "{rows} x {columns} elements, {pitch} from row to row{of_each}, in {len} that begin at {place:#x}"
             ),
             remedy,
         });

@@ -77,6 +77,7 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
     let factor = |buffer| Factor {
         buffer,
         shape: [2; 3],
+        layers: (op == StageOp::FillOf).then_some([2; 2]),
         extent: 64,
         across: false,
     };
@@ -105,7 +106,7 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
     k.if_else(
         produces,
         |k| match op {
-            StageOp::Fill => k.effect(Effect::Device(DeviceOp::Stage(op), args.clone())),
+            StageOp::Fill | StageOp::FillOf => k.effect(Effect::Device(DeviceOp::Stage(op), args.clone())),
             _ => Ok(()),
         },
         |k| match op {

@@ -87,6 +87,14 @@ pub enum Error {
         /// What C before was to be multiplied with.
         beta: f32,
     },
+    /// A bound of scores that is none.
+    #[error("`{kernel}`: scores are capped by {cap}; give a positive number")]
+    Cap {
+        /// The kernel.
+        kernel: &'static str,
+        /// The bound.
+        cap: f32,
+    },
     /// Rows that would overlap.
     #[error(
         "`{kernel}`: rows of `{operand}` have {columns} elements, but lie {pitch} apart; the pitch must be at least {columns}"

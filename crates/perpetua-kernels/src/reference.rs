@@ -51,11 +51,15 @@ pub fn rms_norm(row: &[f64], weight: &[f64], epsilon: f64) -> Vec<f64> {
     row.iter().zip(weight).map(|(x, w)| x * scale * w).collect()
 }
 
-/// The attention of one query to rows of keys and values, each as long as the query; zeros where there are none.
-pub fn attention(query: &[f64], keys: &[f64], values: &[f64], scale: f64) -> Vec<f64> {
+/// The attention of one query to rows of keys and values, each as long as the query; zeros where there are none. `score` makes a score of the product with the key of a number.
+pub fn attention(query: &[f64], keys: &[f64], values: &[f64], score: impl Fn(usize, f64) -> f64) -> Vec<f64> {
     let dim = query.len().max(1);
-    let product = |key: &[f64]| scale * key.iter().zip(query).map(|(a, b)| a * b).sum::<f64>();
-    let scores: Vec<f64> = keys.chunks(dim).map(product).collect();
+    let product = |key: &[f64]| key.iter().zip(query).map(|(a, b)| a * b).sum::<f64>();
+    let scores: Vec<f64> = keys
+        .chunks(dim)
+        .enumerate()
+        .map(|(i, key)| score(i, product(key)))
+        .collect();
     let mut all = vec![0.0; query.len()];
     for (weight, value) in softmax(&scores, false).into_iter().zip(values.chunks(dim)) {
         for (sum, x) in all.iter_mut().zip(value) {

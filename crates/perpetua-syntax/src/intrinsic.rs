@@ -31,7 +31,7 @@ impl Intrinsic {
     pub fn generic_count(self) -> usize {
         match self {
             Self::StageFactors => 2,
-            Self::StagePairs => 0,
+            Self::StagePairs | Self::StageLayers => 0,
             _ => usize::from(self.group() == IntrinsicGroup::Shared),
         }
     }
@@ -173,6 +173,7 @@ intrinsics! {
 
     IsProducer = "is_producer", Subgroup, "()", "Whether the lane's team fills stages, the others multiplying them: the condition of one `if` and `else`.";
     FillStage = "fill_stage", Subgroup, "(row: u32, column: u32, depth: u32)", "Fills the next stage, when it is free, from this row and column of sums and this depth on.";
+    FillStageOf = "fill_stage_of", Subgroup, "(a_layer: u32, b_layer: u32, row: u32, column: u32, depth: u32)", "The same of these of several matrices, where `stage_layers` says that there are several.";
     MultiplyStage = "multiply_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "A lane's sums and what the next stage adds to them, when it is full, `[[[f32; 2]; 2]; N]`, or of `i32`.";
 
     WeighStage = "weigh_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "In a chain of three factors: a lane's sums and what its weights add to them, times what the stage has of the third one, `[[[f32; 2]; 2]; N]`; frees the stage.";
@@ -183,6 +184,8 @@ intrinsics! {
     StageFactors = "stage_factors", Shared, "(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch)", "`stage_factors::<[[[T; 64]; M]; S], [[[T; 64]; N]; S]>(…)`: the kernel multiplies `a` and `b` in `S` stages, `M` rows with `N` columns of sums.";
 
     StageThird = "stage_third", Shared, "(c, c_rows, c_columns, c_pitch)", "`stage_third::<[[[[T; 64]; N]; K]; S]>(…)`, behind `stage_factors`: weights made of the product are multiplied with `c`, which has `64 * K` columns of sums.";
+
+    StageLayers = "stage_layers", Shared, "(a_layers, a_apart, b_layers, b_apart)", "Behind `stage_factors`: how many matrices `a` and `b` hold, and how many elements one is from the next.";
 
     StagePairs = "stage_pairs", Shared, "()", "Blocks `2 i` and `2 i + 1` along x fill their stages together: with the same columns and depths, as often as each other.";
 

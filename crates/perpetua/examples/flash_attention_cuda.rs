@@ -61,7 +61,12 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         for row in [0, 1, length / 2, length - 1] {
             let seen = if what == "full" { length } else { row + 1 } * COLUMNS;
             let at = row * COLUMNS..(row + 1) * COLUMNS;
-            let expected = reference::attention(&q_head[at.clone()], &k_head[..seen], &v_head[..seen], 0.125);
+            let expected = reference::attention(
+                &q_head[at.clone()],
+                &k_head[..seen],
+                &v_head[..seen],
+                |_, product| 0.125 * product,
+            );
             let off = expected
                 .iter()
                 .zip(&out[from..][at])

@@ -60,7 +60,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let [q, k, v] = host.map(|all| all.into_iter().map(f64::from).collect::<Vec<f64>>());
     let mut worst = 0.0f64;
     for (query, found) in q.chunks(COLUMNS).zip(mean.read()?.chunks(COLUMNS)) {
-        let expected = reference::attention(query, &k, &v, scale.into());
+        let expected = reference::attention(query, &k, &v, |_, product| f64::from(scale) * product);
         let off = expected.iter().zip(found).map(|(x, y)| (x - f64::from(*y)).abs());
         worst = off.fold(worst, f64::max);
     }

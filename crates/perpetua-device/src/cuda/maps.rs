@@ -48,13 +48,22 @@ fn map(
     let [rows, columns, pitch] = factor
         .shape
         .map(|i| args.get(i as usize).map_or(0, KernelArg::number));
-    // Columns come before rows.
+    // Columns come before rows, and rows before matrices.
+    let size = u64::from(element.memory().size());
+    let (layers, apart) = match factor.layers {
+        Some(params) => params
+            .map(|i| args.get(i as usize).map_or(0, KernelArg::number))
+            .into(),
+        None => (1, 0),
+    };
     let (sizes, strides, boxes, steps) = (
-        [columns, rows],
-        [pitch * u64::from(element.memory().size())],
-        [box_columns, box_rows],
-        [1, 1],
+        [columns, rows, layers],
+        // What one matrix is from the next counts only where there are several, but is none of 0.
+        [pitch * size, if apart == 0 { pitch * size } else { apart * size }],
+        [box_columns, box_rows, 1],
+        [1, 1, 1],
     );
+    let dimensions = if factor.layers.is_some() { 3 } else { 2 };
     let data = match element {
         StageElement::F16 => DataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
         StageElement::Bf16 => DataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
@@ -64,13 +73,13 @@ fn map(
         }
     };
     let mut map = sys::CUtensorMap { opaque: [0; 16] };
-    // SAFETY: the map is writable and aligned as its type; arrays have as many elements as there are dimensions, of strides one less. The driver
+    // SAFETY: the map is writable and aligned as its type; arrays have as many elements as there are dimensions, or more, of strides one less. The driver
     // only notes the address.
     let code = unsafe {
         sys::cuTensorMapEncodeTiled(
             &raw mut map,
             data,
-            2,
+            dimensions,
             address as *mut c_void,
             sizes.as_ptr(),
             strides.as_ptr(),

@@ -88,7 +88,7 @@ impl StageElement {
         }
     }
 
-    /// How many of them are copied side by side, 128 bytes, which is how deep a stage is, unless a chain says more: up to twice as deep.
+    /// How many of them are copied side by side, 128 bytes, which is how deep a stage is, unless a chain says more: up to four times as deep.
     pub const fn depth(self) -> u32 {
         128 / self.memory().size()
     }
@@ -140,10 +140,19 @@ pub struct Factor {
     pub buffer: u32,
     /// The value parameters that say how many rows and columns it has as it is stored, and how many elements a row is from the next.
     pub shape: [u32; 3],
+    /// The value parameters that say how many such matrices the buffer holds, and how many elements one is from the next; without them it holds one.
+    pub layers: Option<[u32; 2]>,
     /// How many rows (of the left one; of the right one columns) of sums a stage is for.
     pub extent: u32,
     /// Whether the depth, along which products are added up, goes from row to row; else it goes along rows.
     pub across: bool,
+}
+
+impl Factor {
+    /// The value parameters that describe it.
+    pub fn described(&self) -> impl Iterator<Item = u32> {
+        self.shape.into_iter().chain(self.layers.into_iter().flatten())
+    }
 }
 
 impl Stages {
@@ -154,7 +163,7 @@ impl Stages {
     /// The greatest number of stages.
     pub const MOST: u32 = 16;
     /// The greatest extents of the factors: more teams would not have registers for their sums.
-    pub const EXTENTS: [u32; 3] = [128, 256, 128];
+    pub const EXTENTS: [u32; 3] = [128, 256, 256];
 
     /// The factors, the left one first.
     pub fn factors(&self) -> impl Iterator<Item = &Factor> {

@@ -300,6 +300,20 @@ operations! {
             ],
             ..DeviceRow::STAGE
         }
+        /// The same of one of several matrices that a factor's buffer holds: the numbers of the left one and of the right one, which is the third one's, too. Without
+        /// it, that is 0.
+        FillOf {
+            name: ("fill_stage_of", ""),
+            language: &["fill_stage_of"],
+            operands: &[
+                (Takes::Exactly(Scalar::U32), "left matrix of a stage"),
+                (Takes::Exactly(Scalar::U32), "right matrix of a stage"),
+                (Takes::Exactly(Scalar::U32), "row of a stage"),
+                (Takes::Exactly(Scalar::U32), "column of a stage"),
+                (Takes::Exactly(Scalar::U32), "depth of a stage"),
+            ],
+            ..DeviceRow::STAGE
+        }
         /// Multiplies the next stage, as soon as it is full, adds the products to sums and frees the stage. Of a team's 64 rows of sums a lane
         /// has, for its number `l` in the team, `q = l / 4` and `r = l % 4`, in `sums[i][j][k]` row `q + q / 8 * 8 + 8 j`, column
         /// `8 i + 2 r + k`: for each eight columns what it has in [`MatrixOp::Multiply`].
@@ -453,45 +467,4 @@ impl DeviceOp {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use perpetua_syntax::{Intrinsic, IntrinsicGroup};
-
-    #[test]
-    fn names_are_unique_and_functions_exist() {
-        let (mut names, mut functions) = (Vec::new(), Vec::new());
-        for op in DeviceOp::all() {
-            let row = op.row();
-            names.push(format!("{}{}", row.name.0, row.name.1));
-            let called = Intrinsic::ALL.iter().filter(|i| row.is_called(i.name()));
-            let called: Vec<Intrinsic> = called.copied().collect();
-            assert_eq!(called.len(), row.language.len(), "{op:?} is called by {called:?}");
-            for function in called {
-                let arguments = function.arg_count();
-                assert_eq!(arguments, row.operands.len(), "{function:?}");
-                functions.push(function);
-            }
-        }
-        let count = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), count);
-        // What the front end makes of several operations.
-        let own = ["subgroup_size", "subgroup_lane", "subgroup_id", "check_index"];
-        for intrinsic in Intrinsic::ALL {
-            let asks = matches!(
-                intrinsic.group(),
-                IntrinsicGroup::Sync
-                    | IntrinsicGroup::Subgroup
-                    | IntrinsicGroup::Fast
-                    | IntrinsicGroup::Resident
-            );
-            let rows = functions.iter().filter(|f| *f == intrinsic).count();
-            assert_eq!(
-                rows,
-                usize::from(asks && !own.contains(&intrinsic.name())),
-                "{intrinsic:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ use crate::verify::Verified;
 pub fn bind_scalars(verified: &Verified, values: &[(&str, u64)]) -> Verified {
     let mut kernel = verified.kernel().clone();
     let factors = kernel.stages.iter().flat_map(Stages::factors);
-    let described: Vec<u32> = factors.flat_map(|factor| factor.shape).collect();
+    let described: Vec<u32> = factors.flat_map(|factor| factor.described()).collect();
     let constants: Vec<Option<(Scalar, u64)>> = (0u32..)
         .zip(&kernel.params)
         .map(|(i, param)| match param.kind {

@@ -22,13 +22,13 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
     }
     let (element, depth, unit) = (stages.element, stages.depth, stages.element.depth());
     let most = match stages.third {
-        Some(_) => 2 * unit,
+        Some(_) => 4 * unit,
         None => unit,
     };
     if depth == 0 || depth > most || !depth.is_multiple_of(unit) {
         return Some(format!(
             "stages are {depth} deep, of {element} {unit} are possible, and in a chain of three factors {}",
-            2 * unit
+            4 * unit
         ));
     }
     if !element.transposes() && (stages.third.is_some() || stages.factors().any(|factor| factor.across)) {
@@ -59,9 +59,9 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
                 Some(ParamKind::Value(Type::Scalar(Scalar::U32 | Scalar::U64)))
             )
         };
-        if !factor.shape.iter().all(is_length) {
+        if !factor.described().all(|i| is_length(&i)) {
             return Some(format!(
-                "rows, columns and pitch of the {side} factor are not all parameters of type usize or u32"
+                "rows, columns, pitch and layers of the {side} factor are not all parameters of type usize or u32"
             ));
         }
     }
@@ -241,7 +241,7 @@ impl Check<'_, '_> {
             StageOp::Produces if !outermost || self.produces.is_some() => {
                 says("`is_producer` is asked once, in no other statement")
             }
-            StageOp::Fill if role != Role::Of(StageOp::Fill) => misplaced,
+            StageOp::Fill | StageOp::FillOf if role != Role::Of(StageOp::Fill) => misplaced,
             StageOp::Multiply | StageOp::Weigh if role != Role::Of(StageOp::Multiply) => misplaced,
             StageOp::Multiply | StageOp::Weigh => {
                 let [sums, weighed] = stages.sums();

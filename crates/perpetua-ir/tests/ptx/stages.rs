@@ -233,6 +233,29 @@ fn every_element_is_assembled() {
     }
 }
 
+/// Matrices of which a buffer holds several are copied by three numbers.
+#[test]
+fn layers_are_assembled() {
+    let text = kernel("bf16", [128, 256], ["along", "across"], 2, true, false)
+        .into_kernel()
+        .to_string()
+        .replace("a, n, n, n)", "a, n, n, n, n, n)")
+        .replace("b, n, n, n)", "b, n, n, n, n, n)")
+        .replace("fill_stage %0, %0, %0", "fill_stage_of %0, %0, %0, %0, %0");
+    let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let source = ptx::render(&verify(kernel).unwrap(), Sm::of_device(9, 0))
+        .unwrap()
+        .text;
+    assert_eq!(source.matches("cp.async.bulk.tensor.3d").count(), 6, "{source}");
+    assert!(!source.contains("tensor.2d"), "{source}");
+    let Some(assembled) = ptxas(&source, "sm_90a").required("sm_90a").unwrap() else {
+        return;
+    };
+    if let Some(code) = nvdisasm(&assembled.cubin).required("layers").unwrap() {
+        assert!(code.contains("UTMALDG.3D"), "{code}");
+    }
+}
+
 /// A block does not end while stages are on their way to it that nobody multiplies.
 #[test]
 fn the_team_that_fills_waits_at_its_end() {

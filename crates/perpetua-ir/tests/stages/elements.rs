@@ -97,6 +97,8 @@ fn every_element_is_multiplied() {
             Arg::Value(&rows),
             Arg::Value(&rows),
             Arg::Value(&k_bytes),
+            Arg::Value(&rows),
+            Arg::Value(&rows),
         ];
         let interpreter = Interpreter::new(&verified).unwrap();
         interpreter

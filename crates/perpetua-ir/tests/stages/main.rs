@@ -11,13 +11,16 @@ use perpetua_cpu::interp::{Arg, BufferRef, InterpError, Interpreter, LaunchConfi
 use perpetua_ir::ir::Kernel;
 use perpetua_ir::verify::verify;
 
-const HEAD: &str = "kernel k(a: buffer<bf16, read>, b: buffer<bf16, read>, c: buffer<f32, read_write>, m: u64, n: u64, k: u64)";
+const HEAD: &str = "kernel k(a: buffer<bf16, read>, b: buffer<bf16, read>, c: buffer<f32, read_write>, m: u64, n: u64, k: u64, l: u64, d: u64)";
 const BLOCK: &str = "block_size(256, 1, 1)";
 const STAGES: &str = "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k))";
 
 /// A chain: of 64 rows of A with 64 of B, and of weights with 64 rows of B again, 64 columns of it.
 const CHAIN: &str =
     "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), across(64, b, n, k, k), 128 deep)";
+
+/// One of the matrices in A with one of those in B.
+const LAYERS: &str = "stages(2, bf16, along(64, a, m, k, k, l, d), along(64, b, n, k, k, l, d))";
 
 /// So many stages filled and multiplied, one behind the other; `before` and `behind` stand around the `if`, `last` at the end of the code of
 /// those that multiply.
@@ -95,13 +98,15 @@ fn run_with(stages: &str, body: &str, k: usize, len: usize) -> (Result<(), Inter
         .map(|i| bf16::from_f32((i % 7) as f32).to_bits())
         .collect();
     let mut c = vec![-1.0f32; len];
-    let (sixty_four, k) = (64u64.to_ne_bytes(), (k as u64).to_ne_bytes());
+    let (sixty_four, k, one) = (64u64.to_ne_bytes(), (k as u64).to_ne_bytes(), 1u64.to_ne_bytes());
     let args = [
         Arg::Buffer(BufferRef::from_slice(&mut a)),
         Arg::Buffer(BufferRef::from_slice(&mut b)),
         Arg::Buffer(BufferRef::from_slice(&mut c)),
         Arg::Value(&sixty_four),
         Arg::Value(&sixty_four),
+        Arg::Value(&k),
+        Arg::Value(&one),
         Arg::Value(&k),
     ];
     let done = interpreter.launch(&LaunchConfig::new([1, 1, 1], [256, 1, 1], &args));
@@ -118,6 +123,7 @@ fn text_reads_as_it_prints() {
         text(&head, stages, "return"),
         text(&head, &pairs, "return"),
         text(HEAD, &format!("{BLOCK} {CHAIN}"), "return"),
+        text(HEAD, LAYERS, "return"),
         text(
             HEAD,
             "stages(2, e4m3, along(64, a, m, k, k), along(64, b, n, k, k))",
@@ -219,16 +225,16 @@ fn what_does_not_fit_is_refused() {
     );
     declared(
         "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, a))",
-        "pitch of the right factor",
+        "pitch and layers of the right factor",
     );
     declared(
         "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), 128 deep)",
-        "stages are 128 deep, of bf16 64 are possible, and in a chain of three factors 128",
+        "stages are 128 deep, of bf16 64 are possible, and in a chain of three factors 256",
     );
     declared(&CHAIN.replace("128 deep", "96 deep"), "stages are 96 deep");
     declared(
-        &CHAIN.replace("across(64", "across(192"),
-        "the extent of the third factor is 192",
+        &CHAIN.replace("across(64", "across(320"),
+        "the extent of the third factor is 320",
     );
     declared(
         &CHAIN.replace("along(64, b", "along(256, b"),
@@ -342,6 +348,53 @@ fn products_are_computed() {
             let (row, column) = (lane / 4 + lane / 32 * 8, lane % 4 * 2);
             let sum: usize = (0..k).map(|i| (row * k + i) % 11 * ((column * k + i) % 7)).sum();
             assert_eq!(found, sum as f32, "lane {lane} of {turns} turns");
+        }
+    }
+}
+
+/// Of four matrices of 60 rows the third one's are taken, or the fourth one's: behind the last row are zeros, and no other matrix is read.
+#[test]
+fn layers_are_told_apart() {
+    let k = 64usize;
+    let (rows, apart, layers) = (60usize, 60 * k, 4usize);
+    for [of_left, of_right] in [[2usize, 3], [3, 0], [4, 1]] {
+        let body = body(1, 1, ["%85: u32 = const 128", &stores(1, OWN), ""]).replace(
+            "    fill_stage %0, %0, %10",
+            &format!("    %90: u32 = const {of_left}\n    %91: u32 = const {of_right}\n    fill_stage_of %90, %91, %0, %0, %10"),
+        );
+        let text = text(HEAD, &format!("{BLOCK} {LAYERS}"), &body);
+        let verified = verify(text.parse::<Kernel>().unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap();
+        let number = |i: usize, by: usize| match i / apart {
+            layer if layer == if by == 11 { of_left } else { of_right } => (i % by) as f32,
+            _ => f32::NAN,
+        };
+        let stored = |by: usize| -> Vec<u16> {
+            (0..layers * apart)
+                .map(|i| bf16::from_f32(number(i, by)).to_bits())
+                .collect()
+        };
+        let (mut a, mut b, mut c) = (stored(11), stored(7), vec![-1.0f32; 128]);
+        let words = [rows, rows, k, layers, apart].map(|n| (n as u64).to_ne_bytes());
+        let mut args = vec![
+            Arg::Buffer(BufferRef::from_slice(&mut a)),
+            Arg::Buffer(BufferRef::from_slice(&mut b)),
+            Arg::Buffer(BufferRef::from_slice(&mut c)),
+        ];
+        args.extend(words.iter().map(|word| Arg::Value(word)));
+        let interpreter = Interpreter::new(&verified).unwrap();
+        interpreter
+            .launch(&LaunchConfig::new([1, 1, 1], [256, 1, 1], &args))
+            .unwrap();
+        for (lane, found) in c.into_iter().enumerate() {
+            let (row, column) = (lane / 4 + lane / 32 * 8, lane % 4 * 2);
+            let sum: f32 = (0..k)
+                .map(|i| {
+                    number(of_left * apart + row * k + i, 11) * number(of_right * apart + column * k + i, 7)
+                })
+                .sum();
+            // There are four matrices: what the fifth would be is zeros.
+            let expected = if row < rows && of_left < layers { sum } else { 0.0 };
+            assert_eq!(found, expected, "lane {lane} of {of_left} and {of_right}");
         }
     }
 }

@@ -11,7 +11,8 @@ pub(super) const TILE: usize = 64;
 const DEPTH: usize = 16;
 
 /// A block computes 64 queries of a head, against 64 keys a step; a lane 4 x 4 scores, then 4 x `4 * PARTS` elements of the result. For
-/// heads of at most `64 * PARTS` columns. `lengths`: how many queries and keys each entry of the batch has, or nothing.
+/// heads of at most `64 * PARTS` columns. `lengths`: how many queries and keys each entry of the batch has, or nothing. A query sees no key that is `window` or
+/// more before its own place; scores stay between `-cap` and `cap`, if that is not 0, and fall by `slopes`, one for each head, with the distance, if there are any.
 #[kernel(block_size = 256, interpret, contract)]
 #[allow(
     clippy::too_many_arguments,
@@ -24,10 +25,13 @@ pub(super) fn attention<T: Storage, const PARTS: usize, const CAUSAL: bool>(
     heads: usize,
     group: usize,
     scale: f32,
+    window: usize,
+    cap: f32,
     q: &[T],
     k: &[T],
     v: &[T],
     lengths: &[u32],
+    slopes: &[f32],
     out: &mut [T],
 ) {
     let left = shared_array::<[[[f32; 4]; 17]; DEPTH]>();
@@ -64,7 +68,12 @@ pub(super) fn attention<T: Storage, const PARTS: usize, const CAUSAL: bool>(
         total[row] = 0.0;
     }
     let mut sums = [[[0.0f32; 4]; 4]; PARTS];
-    let mut from = 0;
+    let slope = if slopes.is_empty() { 0.0 } else { slopes[head] };
+    // The first step in which one of the block's queries sees a key.
+    let hidden = (first + key_end + 1)
+        .saturating_sub(query_end)
+        .saturating_sub(window);
+    let mut from = hidden / TILE * TILE;
     while from < visible {
         let mut scores = [[0.0f32; 4]; 4];
         let mut column = 0;
@@ -102,8 +111,14 @@ pub(super) fn attention<T: Storage, const PARTS: usize, const CAUSAL: bool>(
             let mut of_key = [f32::NEG_INFINITY; 4];
             for i in 0..4 {
                 let query = first + 4 * y + i;
-                if key < key_end && (!CAUSAL || key + query_end <= query + key_end) {
-                    of_key[i] = scores[i][j] * scale;
+                // By how much a key is behind the query's own place, or in front of it.
+                let far = (key + query_end) as i64 - (query + key_end) as i64;
+                if key < key_end && (!CAUSAL || far <= 0) && far + window as i64 > 0 {
+                    let mut score = scores[i][j] * scale;
+                    if cap > 0.0 {
+                        score = cap * (score / cap).tanh();
+                    }
+                    of_key[i] = score + slope * far as f32;
                 }
             }
             weights[4 * x + j][y] = of_key;

@@ -20,8 +20,9 @@ impl AttentionKernel {
         let device = stream.device();
         let has_them =
             device.backend() == BackendKind::Cuda && device.info().capabilities.contains(&Capability::Stages);
+        // Q, K, V and the result.
         let lies_right = || {
-            args.iter().all(|arg| match arg {
+            args.iter().take(3).chain(args.last()).all(|arg| match arg {
                 KernelArg::Buffer(buffer) => {
                     self.element.is(buffer.element()) && buffer.ptr().place().is_multiple_of(16)
                 }
@@ -30,9 +31,7 @@ impl AttentionKernel {
         };
         let counts = self.rows_fit() && self.scale > 0.0 && self.scale < f32::INFINITY;
         let suits = self.instance_in_stages().is_some() && !self.with_lengths && lies_right();
-        // Behind the last keys of a head stand the next one's, and nothing times what is no number would be no number.
-        let whole = self.keys.is_multiple_of(staged::KEYS);
-        counts && (self.in_stages || has_them && suits && whole)
+        counts && (self.in_stages || has_them && suits)
     }
 
     fn rows_fit(&self) -> bool {
@@ -46,30 +45,66 @@ impl AttentionKernel {
     /// The instance, where there is one.
     pub(super) fn instance_in_stages(&self) -> Option<KernelFn> {
         macro_rules! of {
-            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $stages:tt, $ahead:tt) => {
-                match self.causal {
-                    false => of!($T, $dim, $panels, $eighths, $stages, $ahead, false),
-                    true => of!($T, $dim, $panels, $eighths, $stages, $ahead, true),
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt, $ahead:tt) => {
+                match (self.causal, self.window.is_some()) {
+                    (false, false) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, false, false
+                    ),
+                    (false, true) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, false, true
+                    ),
+                    (true, false) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, true, false
+                    ),
+                    (true, true) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, true, true
+                    ),
                 }
             };
-            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $stages:tt, $ahead:tt, $causal:tt) => {
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt, $ahead:tt, $causal:tt, $banded:tt) => {
+                match (self.cap.is_some(), self.with_slopes) {
+                    (false, false) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, $causal, $banded, false,
+                        false
+                    ),
+                    (false, true) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, $causal, $banded, false,
+                        true
+                    ),
+                    (true, false) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, $causal, $banded, true,
+                        false
+                    ),
+                    (true, true) => of!(
+                        $T, $dim, $panels, $eighths, $keys, $wide, $stages, $ahead, $causal, $banded, true,
+                        true
+                    ),
+                }
+            };
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt, $ahead:tt, $causal:tt, $banded:tt, $capped:tt, $sloped:tt) => {
                 attention_staged::kernel::<
                     $T,
                     [[[$T; $dim]; 128]; $stages],
-                    [[[$T; $dim]; 128]; $stages],
-                    [[[[$T; 64]; 128]; $panels]; $stages],
+                    [[[$T; $dim]; $keys]; $stages],
+                    [[[[$T; 64]; $keys]; $panels]; $stages],
                     $eighths,
+                    $wide,
                     $ahead,
                     $causal,
+                    $banded,
+                    $capped,
+                    $sloped,
                 >()
             };
         }
-        // With 128 columns a lane has too few registers for two products under way.
+        // With 128 columns a lane has too few registers for two products under way, and with 256 for more than 64 keys.
         Some(match (self.element, self.dim) {
-            (Element::F16, 64) => of!(f16, 64, 1, 8, 4, true),
-            (Element::F16, 128) => of!(f16, 128, 2, 16, 2, false),
-            (Element::Bf16, 64) => of!(bf16, 64, 1, 8, 4, true),
-            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 2, false),
+            (Element::F16, 64) => of!(f16, 64, 1, 8, 128, 16, 4, true),
+            (Element::F16, 128) => of!(f16, 128, 2, 16, 128, 16, 2, false),
+            (Element::F16, 256) => of!(f16, 256, 4, 32, 64, 8, 2, false),
+            (Element::Bf16, 64) => of!(bf16, 64, 1, 8, 128, 16, 4, true),
+            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 128, 16, 2, false),
+            (Element::Bf16, 256) => of!(bf16, 256, 4, 32, 64, 8, 2, false),
             _ => return None,
         })
     }
@@ -88,17 +123,13 @@ impl AttentionKernel {
                     kernel: name,
                     what: "a head's number of columns",
                     found: self.dim,
-                    needed: "64 or 128 in stages".into(),
+                    needed: "64, 128 or 256 in stages".into(),
                 },
             });
         };
-        let [q, k, v, KernelArg::Buffer(out)] = args else {
-            return Err(Error::Range {
-                kernel: name,
-                what: "the number of entries with lengths of their own",
-                found: self.batch,
-                needed: "0 in stages: leave out `with_lengths`, or `in_stages`".into(),
-            });
+        // `check` has counted them, and found buffers.
+        let Some(KernelArg::Buffer(out)) = args.last() else {
+            return Ok(());
         };
         if !self.element.is(out.element()) {
             return Err(Error::Stored {
@@ -108,28 +139,33 @@ impl AttentionKernel {
                 element: format!("{:?}", self.element),
             });
         }
-        let q_rows = self.batch * self.heads * self.queries;
-        let k_rows = self.batch * self.key_heads * self.keys;
+        let lines = KernelArg::Buffer(out.cast::<U32x4>()?);
+        // Without lengths or slopes there is a buffer of none.
+        let (no_lengths, no_slopes) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
+        let mut buffers = self.all_buffers(args, no_lengths.arg(), no_slopes.arg());
+        if let Some(last) = buffers.last_mut() {
+            *last = lines;
+        }
         let mut all = args![
             self.queries,
             self.keys,
             self.heads,
             self.heads / self.key_heads,
             self.scale * std::f32::consts::LOG2_E,
-            q_rows,
-            k_rows,
+            self.window_of(),
+            self.cap.unwrap_or(0.0) * std::f32::consts::LOG2_E,
+            self.batch * self.heads,
+            self.queries * self.dim,
+            self.batch * self.key_heads,
+            self.keys * self.dim,
             self.dim
         ]
         .to_vec();
-        all.extend([
-            q.clone(),
-            k.clone(),
-            v.clone(),
-            KernelArg::Buffer(out.cast::<U32x4>()?),
-        ]);
+        all.extend(buffers);
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: the result has room for a row of each query, with whose number rows are compared before each store; a row is a whole number of lines
-            // of 16 bytes. Q, K and V are described by their rows, which a launch compares with the buffers. Indices into a lane's arrays are
+            // of 16 bytes. Q, K and V are described by their rows, which a launch compares with the buffers. `check` has found two lengths for each entry and a slope for each head,
+            // where they are read; no length counts further than the shape. Indices into a lane's arrays are
             // constants, and nothing is divided but by the numbers of heads, which are not zero where there is something to launch.
             function = unsafe { unchecked(function) };
         }

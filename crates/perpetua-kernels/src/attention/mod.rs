@@ -2,6 +2,7 @@
 
 mod forward;
 mod in_stages;
+mod scores;
 mod staged;
 
 use perpetua_device::{KernelArg, LaunchConfig, Stream};
@@ -17,7 +18,7 @@ use crate::operand::{Operand, check};
 const MOST_COLUMNS: usize = 256;
 
 /// `softmax(scale Q K^T) V` for each head of each entry of a batch, without the matrix of scores in memory. Launched with four buffers: Q of
-/// `[batch, heads, queries, dim]`, K and V of `[batch, key heads, keys, dim]`, and the result of Q's shape; with lengths with a fifth one in front
+/// `[batch, heads, queries, dim]`, K and V of `[batch, key heads, keys, dim]`, and the result of Q's shape; with lengths, and with slopes, with one more in front
 /// of the result.
 ///
 /// Heads have up to 256 columns. On devices with `Capability::Stages` what [`AttentionKernel::in_stages`] takes is computed so. Sums are in `f32`: against exact arithmetic an element is off by about `(dim + keys / 64) * 2^-23` of the largest
@@ -49,6 +50,9 @@ pub struct AttentionKernel {
     scale: f32,
     causal: bool,
     with_lengths: bool,
+    window: Option<usize>,
+    cap: Option<f32>,
+    with_slopes: bool,
     element: Element,
     in_stages: bool,
 }
@@ -67,6 +71,9 @@ impl AttentionKernel {
             scale: 1.0 / (dim.max(1) as f32).sqrt(),
             causal: false,
             with_lengths: false,
+            window: None,
+            cap: None,
+            with_slopes: false,
             element: Element::F32,
             in_stages: false,
         }
@@ -97,23 +104,66 @@ impl AttentionKernel {
         self
     }
 
+    /// A sliding window: a query sees no key that is so many or more before its own place, so that with [`AttentionKernel::causal`] it sees that many, its own among them.
+    pub fn with_window(mut self, keys: usize) -> AttentionKernel {
+        self.window = Some(keys);
+        self
+    }
+
+    /// Scores `s` become `cap * tanh(s / cap)`: a bound for them, a positive number.
+    pub fn with_soft_cap(mut self, cap: f32) -> AttentionKernel {
+        self.cap = Some(cap);
+        self
+    }
+
+    /// Scores fall with the distance (ALiBi): launches take one buffer of `f32` more, right in front of the result, with a slope for each head. Key `j` adds `slope * (j - i - keys + queries)` to
+    /// the score of query `i`.
+    pub fn with_slopes(mut self) -> AttentionKernel {
+        self.with_slopes = true;
+        self
+    }
+
     /// The type of what is read and written, `f32` unless said otherwise.
     pub fn with_element(mut self, element: Element) -> AttentionKernel {
         self.element = element;
         self
     }
 
-    /// By products in stages (`Capability::Stages`), which without this are taken where the device and the rest allow it and keys are a multiple of 128:
-    /// [`Element::F16`] or [`Element::Bf16`], heads of 64 or 128 columns, no lengths, buffers that begin at multiples of 16 bytes. Else a launch
+    /// By products in stages (`Capability::Stages`), which without this are taken where the device and the rest allow it:
+    /// [`Element::F16`] or [`Element::Bf16`], heads of 64, 128 or 256 columns, no lengths, buffers that begin at multiples of 16 bytes. Else a launch
     /// says what is not so. A scale that is no positive number is left to the other kernel.
     ///
-    /// Keys are read 128 at a time: where they are no multiple of that, a NaN or an infinity in the next head's V may reach queries of this one, too.
+    /// With this, entries may have lengths, too. Keys are read 128 at a time (64 with 256 columns): a NaN or an infinity of V beyond an entry's length, but among the keys of the shape, may then reach its
+    /// queries.
     ///
     /// Weights are rounded to the type of the values before they are multiplied with them: against exact arithmetic an element is off by up to `2^-12` (`F16`) or
     /// `2^-9` (`Bf16`) of the largest value more.
     pub fn in_stages(mut self) -> AttentionKernel {
         self.in_stages = true;
         self
+    }
+
+    /// How far a query sees, in keys: no further than all of them.
+    fn window_of(&self) -> usize {
+        let all = self.queries.saturating_add(self.keys);
+        self.window.map_or(all, |window| window.min(all))
+    }
+
+    /// The buffers of a launch, with those that it may leave out.
+    fn all_buffers<'a>(
+        &self,
+        args: &[KernelArg<'a>],
+        no_lengths: KernelArg<'a>,
+        no_slopes: KernelArg<'a>,
+    ) -> Vec<KernelArg<'a>> {
+        let mut all = args.to_vec();
+        if !self.with_lengths {
+            all.insert(3, no_lengths);
+        }
+        if !self.with_slopes {
+            all.insert(4, no_slopes);
+        }
+        all
     }
 
     /// A launch of which a block has so many queries of a head.
@@ -158,6 +208,12 @@ impl AttentionKernel {
         if self.with_lengths {
             all.push(Operand::dense("lengths", self.batch, 2));
         }
+        if self.with_slopes {
+            all.push(Operand::vector("slopes", self.heads));
+        }
+        if let Some(cap) = self.cap.filter(|cap| !(*cap > 0.0 && cap.is_finite())) {
+            return Err(Error::Cap { kernel, cap });
+        }
         all.push(rows("result", self.heads, self.queries)?);
         Ok(all)
     }
@@ -195,13 +251,20 @@ impl Kernel for AttentionKernel {
             return self.launch_in_stages(stream, args);
         }
         let group = self.heads / self.key_heads;
-        let mut all = args![self.queries, self.keys, self.dim, self.heads, group, self.scale].to_vec();
-        all.extend_from_slice(args);
-        // Without lengths there is a buffer of none.
-        let none = stream.device().alloc::<u32>(0)?;
-        if !self.with_lengths {
-            all.insert(all.len() - 1, none.arg());
-        }
+        let mut all = args![
+            self.queries,
+            self.keys,
+            self.dim,
+            self.heads,
+            group,
+            self.scale,
+            self.window_of(),
+            self.cap.unwrap_or(0.0)
+        ]
+        .to_vec();
+        // Without lengths or slopes there is a buffer of none.
+        let (no_lengths, no_slopes) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
+        all.extend(self.all_buffers(args, no_lengths.arg(), no_slopes.arg()));
         Ok(stream.launch(&function, config, &all)?)
     }
 }

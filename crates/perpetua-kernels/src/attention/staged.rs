@@ -1,16 +1,15 @@
-//! Attention by products in stages: 128 queries of a head a block, against 128 keys a stage. One team of 128 lanes copies; each of two others multiplies 64
+//! Attention by products in stages: 128 queries of a head a block, against 128 keys a stage, or 64. One team of 128 lanes copies; each of two others multiplies 64
 //! queries with the keys, makes weights of the products in its registers, and multiplies them with the values. Must not know how heads and
 //! lengths are chosen.
 
 use perpetua::prelude::*;
 use perpetua_language::kernel::resident::U32x4;
 
+use super::scores::capped;
 use crate::element::{Paired, pair, turned};
 
 /// Queries of a block.
 pub(super) const QUERIES: usize = 128;
-/// Keys of a stage.
-pub(super) const KEYS: usize = 128;
 /// Lanes of a block.
 pub(super) const LANES: u32 = 384;
 
@@ -26,30 +25,86 @@ struct Rows {
     shrunk: [f32; 2],
 }
 
-/// The weights of scores, and what is kept after them. `MASKED`: of its two queries the lane sees so many keys less those before the stage; `over`: the first column of
-/// each eight that it has.
-#[device]
-fn weighed<const MASKED: bool>(
-    scores: [[[f32; 2]; 2]; 16],
-    seen: [i32; 2],
-    over: u32,
+/// Which scores there are of a lane's two queries, by the numbers of keys.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Seen {
+    /// The first key that a query sees, and the one behind the last.
+    from: [i32; 2],
+    to: [i32; 2],
+    /// The key at a query's own place.
+    place: [i32; 2],
+    /// The first column of each eight that the lane has.
+    over: i32,
+}
+
+/// What scores are made of products by: all but `scale` counts only where a kernel says so.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Scores {
+    /// Times the binary logarithm of e, so that weights are powers of two.
     scale: f32,
+    /// The bound of scores, and what by it is divided, both times that logarithm.
+    cap: f32,
+    /// How much a key loses by its distance, times that logarithm.
+    slope: f32,
+}
+
+/// The weights of scores of a stage whose keys begin at `first`, and what is kept after them. `MASKED`: not all keys of the stage are seen; `BANDED`: nor the first ones. `CAPPED`: scores have a bound; `SLOPED`: they depend on the distance; then they
+/// are finished here, else they are still products, of which the greatest is that of the greatest score.
+#[device]
+fn weighed<
+    const MASKED: bool,
+    const BANDED: bool,
+    const CAPPED: bool,
+    const SLOPED: bool,
+    const WIDE: usize,
+>(
+    products: [[[f32; 2]; 2]; WIDE],
+    seen: Seen,
+    first: i32,
+    how: Scores,
     before: Rows,
-) -> ([[[f32; 2]; 2]; 16], Rows) {
-    let mut scores = scores;
+) -> ([[[f32; 2]; 2]; WIDE], Rows) {
+    let mut scores = products;
     let mut after = before;
-    if MASKED {
-        for n in 0..16 {
+    let mut scale = how.scale;
+    // The key of the lane's first score.
+    let over = seen.over + first;
+    if CAPPED || SLOPED {
+        for n in 0..WIDE {
             for j in 0..2 {
                 for k in 0..2 {
-                    if (over as i32 + (n * 8 + k) as i32) >= seen[j] {
+                    let mut score = scores[n][j][k] * how.scale;
+                    if CAPPED {
+                        score = capped(score, how.cap);
+                    }
+                    if SLOPED {
+                        let far = over + (n * 8 + k) as i32 - seen.place[j];
+                        score = (far as f32).mul_add(how.slope, score);
+                    }
+                    scores[n][j][k] = score;
+                }
+            }
+        }
+        scale = 1.0;
+    }
+    if MASKED {
+        for n in 0..WIDE {
+            for j in 0..2 {
+                for k in 0..2 {
+                    let key = over + (n * 8 + k) as i32;
+                    if key >= seen.to[j] {
+                        scores[n][j][k] = NOTHING;
+                    }
+                    if BANDED && key < seen.from[j] {
                         scores[n][j][k] = NOTHING;
                     }
                 }
             }
         }
     }
-    for n in 0..16 {
+    for n in 0..WIDE {
         for j in 0..2 {
             // Of two first, for each step waits for the one before.
             after.highest[j] = after.highest[j].max(scores[n][j][0].max(scores[n][j][1]));
@@ -67,7 +122,7 @@ fn weighed<const MASKED: bool>(
         after.highest[j] = highest;
         after.total[j] *= after.shrunk[j];
     }
-    for n in 0..16 {
+    for n in 0..WIDE {
         for j in 0..2 {
             for k in 0..2 {
                 scores[n][j][k] = fast_exp2(scores[n][j][k].mul_add(scale, -base[j]));
@@ -90,8 +145,10 @@ fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2
     }
 }
 
-/// Heads have `8 * EIGHTHS` columns, which is `dim`. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm
-/// of e, so that weights are powers of two. With `AHEAD` weights are made of a product with keys while the one before it is multiplied with values. All queries of all heads are rows of one matrix, and so are all keys.
+/// Heads have `8 * EIGHTHS` columns, which is `dim`, and a stage `8 * WIDE` keys. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm
+/// of e, so that weights are powers of two. With `AHEAD` weights are made of a product with keys while the one before it is multiplied with values. With `BANDED` a query sees no key that is
+/// `window` or more before its own place; with `CAPPED` scores go no further than `cap`, with `SLOPED` they fall by `slopes`, one for each head, with the distance. `lengths`: how many queries and keys
+/// each entry of the batch has, or nothing.
 #[kernel(block_size = 384, interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -103,24 +160,36 @@ pub(super) fn attention_staged<
     K: GpuType,
     V: GpuType,
     const EIGHTHS: usize,
+    const WIDE: usize,
     const AHEAD: bool,
     const CAUSAL: bool,
+    const BANDED: bool,
+    const CAPPED: bool,
+    const SLOPED: bool,
 >(
     queries: usize,
     keys: usize,
     heads: usize,
     group: usize,
     scale: f32,
-    q_rows: usize,
-    k_rows: usize,
+    window: usize,
+    cap: f32,
+    q_layers: usize,
+    q_apart: usize,
+    k_layers: usize,
+    k_apart: usize,
     dim: usize,
     q: &[T],
     k: &[T],
     v: &[T],
+    lengths: &[u32],
+    slopes: &[f32],
     out: &mut [U32x4],
 ) {
-    stage_factors::<Q, K>(q, q_rows, dim, dim, k, k_rows, dim, dim);
-    stage_third::<V>(v, k_rows, dim, dim);
+    stage_factors::<Q, K>(q, queries, dim, dim, k, keys, dim, dim);
+    stage_layers(q_layers, q_apart, k_layers, k_apart);
+    stage_third::<V>(v, keys, dim, dim);
+    let in_stage = WIDE * 8;
     let (head, entry) = (group_id_y(), group_id_z());
     // Blocks with most to do come first.
     let tile = if CAUSAL {
@@ -129,40 +198,70 @@ pub(super) fn attention_staged<
         group_id_x()
     };
     let first = tile * QUERIES;
-    let q_from = (entry * heads + head) * queries;
-    let k_from = (entry * (heads / group) + head / group) * keys;
+    let (mut query_end, mut key_end) = (queries, keys);
+    if !lengths.is_empty() {
+        query_end = query_end.min(lengths[2 * entry] as usize);
+        key_end = key_end.min(lengths[2 * entry + 1] as usize);
+    }
+    let q_layer = entry * heads + head;
+    let k_layer = entry * (heads / group) + head / group;
     // The last query sees the last key.
     let visible = if CAUSAL {
-        (first + QUERIES + keys).saturating_sub(queries).min(keys)
+        (first + QUERIES + key_end).saturating_sub(query_end).min(key_end)
     } else {
-        keys
+        key_end
     };
-    let turns = visible.div_ceil(KEYS) as u32;
+    let visible = if first < query_end { visible } else { 0 };
+    // The first key that one of the block's queries sees.
+    let hidden = if BANDED {
+        (first + key_end + 1)
+            .saturating_sub(query_end)
+            .saturating_sub(window)
+            .min(visible)
+    } else {
+        0
+    };
+    let (least, turns) = ((hidden / in_stage) as u32, visible.div_ceil(in_stage) as u32);
     // Turns whose keys all queries of the block see. The others come first.
     let all = if CAUSAL {
-        (first + 1 + keys).saturating_sub(queries).min(keys)
+        (first + 1 + key_end).saturating_sub(query_end).min(visible)
     } else {
-        keys
+        visible
     };
-    let plain = (all / KEYS) as u32;
+    let plain = if BANDED { least } else { (all / in_stage) as u32 };
     if is_producer() {
-        for i in 0..turns {
-            let key = (turns - 1 - i) * KEYS as u32;
-            fill_stage((q_from + first) as u32, k_from as u32 + key, 0);
+        for i in least..turns {
+            let key = (turns + least - 1 - i) * in_stage as u32;
+            fill_stage_of(q_layer as u32, k_layer as u32, first as u32, key, 0);
         }
     } else {
         let lane = local_id_x() as u32;
         // Where this lane's sums are: the rows, and the first column of each eight.
         let down = lane % 128 / 4 + lane % 128 / 32 * 8 + (lane / 128 - 1) * 64;
-        let over = lane % 4 * 2;
         let row = first + down as usize;
         // Keys that its two queries see.
-        let mut seen = [keys as i32; 2];
-        if CAUSAL {
-            for j in 0..2 {
-                seen[j] = (row + j * 8 + 1 + keys).saturating_sub(queries).min(keys) as i32;
+        let mut seen = Seen {
+            from: [0; 2],
+            to: [key_end as i32; 2],
+            place: [0; 2],
+            over: (lane % 4 * 2) as i32,
+        };
+        for j in 0..2 {
+            seen.place[j] = (row + j * 8 + key_end) as i32 - query_end as i32;
+            if CAUSAL {
+                seen.to[j] = (row + j * 8 + 1 + key_end).saturating_sub(query_end).min(key_end) as i32;
+            }
+            if BANDED {
+                seen.from[j] = (row + j * 8 + 1 + key_end)
+                    .saturating_sub(query_end)
+                    .saturating_sub(window) as i32;
             }
         }
+        let mut slope = 0.0f32;
+        if SLOPED {
+            slope = slopes[head] * std::f32::consts::LOG2_E;
+        }
+        let how = Scores { scale, cap, slope };
         let mut sums = [[[0.0f32; 2]; 2]; EIGHTHS];
         let mut rows = Rows {
             highest: [NOTHING; 2],
@@ -170,27 +269,41 @@ pub(super) fn attention_staged<
             shrunk: [0.0; 2],
         };
         let mut left = turns;
-        if AHEAD && turns > 0 {
+        if AHEAD && turns > least {
             left -= 1;
-            let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
-            let from = (left * KEYS as u32) as i32;
-            let (mut weights, first_rows) =
-                weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
+            let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+            let (mut weights, first_rows) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE>(
+                scores,
+                seen,
+                (left * in_stage as u32) as i32,
+                how,
+                rows,
+            );
             rows = first_rows;
             while left > plain {
                 left -= 1;
-                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
                 sums = weigh_stage(sums, weights);
-                let from = (left * KEYS as u32) as i32;
-                (weights, rows) =
-                    weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
+                (weights, rows) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE>(
+                    scores,
+                    seen,
+                    (left * in_stage as u32) as i32,
+                    how,
+                    rows,
+                );
                 shrink::<EIGHTHS>(&mut sums, rows.shrunk);
             }
-            while left > 0 {
+            while left > least {
                 left -= 1;
-                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
                 sums = weigh_stage(sums, weights);
-                (weights, rows) = weighed::<false>(scores, seen, over, scale, rows);
+                (weights, rows) = weighed::<false, BANDED, CAPPED, SLOPED, WIDE>(
+                    scores,
+                    seen,
+                    (left * in_stage as u32) as i32,
+                    how,
+                    rows,
+                );
                 shrink::<EIGHTHS>(&mut sums, rows.shrunk);
             }
             sums = weigh_stage(sums, weights);
@@ -198,18 +311,28 @@ pub(super) fn attention_staged<
         if !AHEAD {
             while left > plain {
                 left -= 1;
-                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
-                let from = (left * KEYS as u32) as i32;
-                let (weights, after) =
-                    weighed::<true>(scores, [seen[0] - from, seen[1] - from], over, scale, rows);
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+                let (weights, after) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE>(
+                    scores,
+                    seen,
+                    (left * in_stage as u32) as i32,
+                    how,
+                    rows,
+                );
                 rows = after;
                 shrink::<EIGHTHS>(&mut sums, rows.shrunk);
                 sums = weigh_stage(sums, weights);
             }
-            while left > 0 {
+            while left > least {
                 left -= 1;
-                let scores = multiply_stage([[[0.0f32; 2]; 2]; 16]);
-                let (weights, after) = weighed::<false>(scores, seen, over, scale, rows);
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+                let (weights, after) = weighed::<false, BANDED, CAPPED, SLOPED, WIDE>(
+                    scores,
+                    seen,
+                    (left * in_stage as u32) as i32,
+                    how,
+                    rows,
+                );
                 rows = after;
                 shrink::<EIGHTHS>(&mut sums, rows.shrunk);
                 sums = weigh_stage(sums, weights);
@@ -221,7 +344,7 @@ pub(super) fn attention_staged<
             total[j] += subgroup_shuffle_xor(total[j], 2);
             let share = if total[j] == 0.0 { 0.0 } else { 1.0 / total[j] };
             let query = row + j * 8;
-            let line = (q_from + query) * EIGHTHS;
+            let line = (q_layer * queries + query) * EIGHTHS;
             for i in 0..EIGHTHS / 4 {
                 let four = [
                     pair::<T>(sums[i * 4][j], share),
@@ -230,7 +353,7 @@ pub(super) fn attention_staged<
                     pair::<T>(sums[i * 4 + 3][j], share),
                 ];
                 let [x, y, z, w] = turned(four, lane);
-                if query < queries {
+                if query < query_end {
                     out[line + i * 4 + (lane % 4) as usize] = U32x4 { x, y, z, w };
                 }
             }

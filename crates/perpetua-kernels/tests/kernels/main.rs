@@ -33,8 +33,8 @@ const TESTS: [Test; 18] = [
     ("formats as gguf reads them", 1, quant::as_gguf),
     ("quantized product with a vector", 30, quant::gemv),
     ("quantized product", 30, quant::gemm),
-    ("attention", 40, attention::attention),
-    ("attention, in stages", 12, attention::in_stages),
+    ("attention", 80, attention::attention),
+    ("attention, in stages", 40, attention::in_stages),
     ("PTX of single instructions", 1, builder::saxpy),
     ("errors", 1, gemm::errors),
 ];

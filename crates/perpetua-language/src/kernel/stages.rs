@@ -88,14 +88,18 @@ pub fn stage_factors<A: GpuType, B: GpuType>(
 /// [`weigh_stage`]. So attention is computed, with queries, keys and values.
 ///
 /// The first factor's part is copied once, with the first stage that a block fills, and stays. A stage has a part of `b` and one of `c`, as many rows of sums
-/// deep as it has columns of the other ones, up to 128: `[[[[T; 64]; N]; K]; S]` for `64 * K` columns of `c`, up to 128, where the depth goes from row to
-/// row. In a chain stages may be 128 deep: `[[[T; 128]; M]; S]`, `[[[T; 128]; N]; S]`.
+/// deep as it has columns of the other ones, up to 128: `[[[[T; 64]; N]; K]; S]` for `64 * K` columns of `c`, up to 256, where the depth goes from row to
+/// row. In a chain stages may be up to 256 deep: `[[[T; 128]; M]; S]`, `[[[T; 128]; N]; S]`.
 pub fn stage_third<C: GpuType>(_c: &[impl GpuType], _c_rows: usize, _c_columns: usize, _c_pitch: usize) {}
 
 /// Blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as often as each other. A
 /// device may then have each of them bring half of what stands right, for both. The grid has an even number of blocks along x, and no lane returns before
 /// the end of the kernel. A kernel must keep to this: where its blocks do not, sums are wrong, or the launch ends with an error after ten seconds.
 pub fn stage_pairs() {}
+
+/// Behind [`stage_factors`]: `a` and `b` hold several matrices of their shapes, so many, and so many elements from one to the next, which are multiples of 16 bytes. [`fill_stage_of`] says which are
+/// multiplied. The third factor of a chain has as many as `b`, as far from each other. All four are parameters of the kernel, as they are.
+pub fn stage_layers(_a_layers: usize, _a_apart: usize, _b_layers: usize, _b_apart: usize) {}
 
 /// Whether the lane is of the team that fills stages: the condition of one `if`, which stands in no other statement. Behind it lanes do not
 /// meet any more.
@@ -107,6 +111,9 @@ pub fn is_producer() -> bool {
 /// depth on, zeros outside of them. It does not wait for the copies. In a chain the row counts in the first stage alone, and the third factor begins at
 /// the row that `column` says.
 pub fn fill_stage(_row: u32, _column: u32, _depth: u32) {}
+
+/// [`fill_stage`] of the matrices with these numbers, where [`stage_layers`] says that there are several. Rows outside of one are zeros, not those of the next.
+pub fn fill_stage_of(_a_layer: u32, _b_layer: u32, _row: u32, _column: u32, _depth: u32) {}
 
 /// A lane's sums, and what the next stage adds to them, as soon as it is full.
 ///

@@ -32,17 +32,25 @@ impl Machine {
         }
         self.all_here(launch)?;
         let (staged, who, for_what) = match op {
-            StageOp::Fill => {
+            StageOp::Fill | StageOp::FillOf => {
                 let at = |i: usize| args.get(i).map_or(0, |reg| self.value(*reg, 0));
-                let [row, column, depth] = [at(0), at(1), at(2)];
-                let left = || copied(launch, stages, 0, row, depth);
-                let right = || copied(launch, stages, 1, column, depth);
+                // Which matrices, if that is said, come first.
+                let [of_left, of_right, row, column, depth] = match args.len() {
+                    5.. => [0, 1, 2, 3, 4].map(at),
+                    _ => [0, 0, at(0), at(1), at(2)],
+                };
+                let left = || copied(launch, stages, 0, [row, depth, of_left]);
+                let right = || copied(launch, stages, 1, [column, depth, of_right]);
                 let staged = match stages.third {
                     None => team.fill(who, Vec::new, || left().chain(right()).collect()),
                     Some(_) => team.fill(
                         who,
                         || left().collect(),
-                        || right().chain(copied(launch, stages, 2, 0, column)).collect(),
+                        || {
+                            right()
+                                .chain(copied(launch, stages, 2, [0, column, of_right]))
+                                .collect()
+                        },
                     ),
                 };
                 (staged, "the one that fills stages", "free")
@@ -105,27 +113,30 @@ impl Machine {
     }
 }
 
-/// A factor's part, by the factor's number, from this row or column of sums and this depth on: all of the depth for each, zeros outside.
+/// A factor's part, by the factor's number, from this row or column of sums and this depth on, of the matrix of this number: all of the depth for each, zeros outside.
 fn copied<'a>(
     launch: &'a Launch<'_>,
     stages: &'a Stages,
     factor: usize,
-    first: u64,
-    depth: u64,
+    from: [u64; 3],
 ) -> impl Iterator<Item = f32> + 'a {
     let deep = u64::from(stages.depth_of(factor));
     let factors = stages.factors().nth(factor).into_iter();
-    factors.flat_map(move |factor| part(launch, factor, stages.element, [first, depth], deep))
+    factors.flat_map(move |factor| part(launch, factor, stages.element, from, deep))
 }
 
 fn part<'a>(
     launch: &'a Launch<'_>,
     factor: &'a Factor,
     element: StageElement,
-    [first, depth]: [u64; 2],
+    [first, depth, layer]: [u64; 3],
     deep: u64,
 ) -> impl Iterator<Item = f32> + 'a {
     let [rows, columns, pitch] = factor.shape.map(|param| launch.number(param));
+    let (layers, apart) = match factor.layers {
+        Some(params) => params.map(|param| launch.number(param)).into(),
+        None => (1, 0),
+    };
     let memory = launch.buffer(factor.buffer);
     let size = u64::from(element.memory().size());
     let places = (first..first + u64::from(factor.extent)).flat_map(move |at| {
@@ -134,8 +145,9 @@ fn part<'a>(
     places.map(move |(row, column)| {
         let at = row
             .checked_mul(pitch)
+            .and_then(|at| at.checked_add(layer.checked_mul(apart)?))
             .and_then(|at| at.checked_add(column)?.checked_mul(size));
-        let inside = row < rows && column < columns;
+        let inside = row < rows && column < columns && layer < layers;
         let len = memory.len() as u64;
         let Some(at) = at.filter(|at| inside && *at < len - len % size) else {
             return 0.0;

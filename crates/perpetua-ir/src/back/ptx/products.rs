@@ -153,7 +153,13 @@ impl<'k> Renderer<'k> {
             (StageOp::Produces, ..) => vec![self.produces()],
             (StageOp::Fill, [row, column, depth], Some(turn)) => {
                 let at = [row, column, depth].map(|v| self.leaf(*v));
-                self.fill_stage(stages, turn, at);
+                self.fill_stage(stages, turn, [Leaf::Imm(0); 2], at);
+                Vec::new()
+            }
+            (StageOp::FillOf, [left, right, row, column, depth], Some(turn)) => {
+                let layers = [left, right].map(|v| self.leaf(*v));
+                let at = [row, column, depth].map(|v| self.leaf(*v));
+                self.fill_stage(stages, turn, layers, at);
                 Vec::new()
             }
             (StageOp::Multiply | StageOp::Weigh, [sums, weights @ ..], Some(turn)) => {

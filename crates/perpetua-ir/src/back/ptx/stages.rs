@@ -248,7 +248,14 @@ impl Renderer<'_> {
         emit!(self, "selp.b32 {stage}, 0, {stage}, {round}");
     }
 
-    pub(super) fn fill_stage(&mut self, stages: &Stages, turn: Turn, [row, column, depth]: [Leaf; 3]) {
+    /// `layers`: which of several matrices the left factor is, and the right one.
+    pub(super) fn fill_stage(
+        &mut self,
+        stages: &Stages,
+        turn: Turn,
+        layers: [Leaf; 2],
+        [row, column, depth]: [Leaf; 3],
+    ) {
         let skip = self.out.label();
         emit!(self, "@!{} bra {skip}", turn.speaks);
         let free = self.barrier_of(stages, turn, true);
@@ -273,9 +280,14 @@ impl Renderer<'_> {
             self,
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{full}], {expected}"
         );
-        let from = [[row, depth], [column, depth], [Leaf::Imm(0), column]];
+        let [of_left, of_right] = layers;
+        let from = [
+            [row, depth, of_left],
+            [column, depth, of_right],
+            [Leaf::Imm(0), column, of_right],
+        ];
         let mut start = 0;
-        for (number, (_, [first, depth])) in stages.factors().zip(from).enumerate() {
+        for (number, (_, from)) in stages.factors().zip(from).enumerate() {
             match turn.is_first.filter(|_| number == 0) {
                 Some(is_first) => {
                     let kept = self.out.label();
@@ -283,12 +295,12 @@ impl Renderer<'_> {
                     emit!(self, "@{other} bra {kept}");
                     emit!(self, "mov.u32 {is_first}, 0");
                     let base = self.memory_of_stages();
-                    self.copy_part(stages, number, [first, depth], base, full);
+                    self.copy_part(stages, number, from, base, full);
                     self.out.place(kept);
                 }
                 None => {
                     let to = self.words("add.u32", part, start);
-                    self.copy_part(stages, number, [first, depth], to, full);
+                    self.copy_part(stages, number, from, to, full);
                     start += stages.part_bytes(number);
                 }
             }
@@ -297,12 +309,12 @@ impl Renderer<'_> {
         self.next_stage(stages, turn);
     }
 
-    /// Starts the copies of a factor's part, from this row or column of sums and this depth on.
+    /// Starts the copies of a factor's part, from this row or column of sums and this depth on, of the matrix of this number.
     fn copy_part(
         &mut self,
         stages: &Stages,
         number: usize,
-        [mut first, depth]: [Leaf; 2],
+        [mut first, depth, layer]: [Leaf; 3],
         mut part: Leaf,
         full: Leaf,
     ) {
@@ -330,19 +342,25 @@ impl Renderer<'_> {
         for copy in 0..copies {
             let to = self.words("add.u32", part, copy * bytes);
             let beside = copy * columns;
-            // Columns come before rows.
-            let at = match factor.across {
-                true => [self.words("add.u32", first, beside), depth],
-                false => [self.words("add.u32", depth, beside), first],
+            // Columns come before rows, and rows before matrices.
+            let mut at = match factor.across {
+                true => vec![self.words("add.u32", first, beside), depth],
+                false => vec![self.words("add.u32", depth, beside), first],
             };
+            at.extend(factor.layers.map(|_| layer));
             // Hardware takes signed numbers: what is beyond them is beyond the matrix.
-            let at = at.map(|leaf| self.words("min.u32", leaf, i32::MAX as u32));
-            let at = at.map(|leaf| self.in_register(leaf, Scalar::U32));
+            let at: Vec<String> = at
+                .into_iter()
+                .map(|leaf| {
+                    let signed = self.words("min.u32", leaf, i32::MAX as u32);
+                    self.in_register(signed, Scalar::U32).to_string()
+                })
+                .collect();
             emit!(
                 self,
-                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{how} [{to}], [{map}, {{{}, {}}}], [{full}]{to_whom}",
-                at[0],
-                at[1]
+                "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes{how} [{to}], [{map}, {{{}}}], [{full}]{to_whom}",
+                at.len(),
+                at.join(", ")
             );
         }
     }

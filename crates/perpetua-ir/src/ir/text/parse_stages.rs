@@ -55,22 +55,32 @@ impl Parser<'_> {
         let across = self.word("`along` or `across`", way)?;
         self.token("(")?;
         let extent = self.cursor.number("rows or columns of sums")?;
-        let mut param = || {
-            self.token(",")?;
-            let start = self.cursor;
-            let name = self.cursor.identifier("a parameter's name")?;
-            match self.bases.get(name) {
-                Some(Base::Buffer(i)) => Ok(*i),
-                _ => Err(start.expected("the name of a parameter")),
-            }
+        let (buffer, shape) = (self.param()?, [self.param()?, self.param()?, self.param()?]);
+        // Nothing more, or two.
+        let mut more = self.cursor;
+        more.gap();
+        let layers = match more.eat(",") {
+            true => Some([self.param()?, self.param()?]),
+            false => None,
         };
-        let (buffer, shape) = (param()?, [param()?, param()?, param()?]);
         self.token(")")?;
         Ok(Factor {
             buffer,
             shape,
+            layers,
             extent,
             across,
         })
+    }
+
+    /// Reads a comma and a parameter's name.
+    fn param(&mut self) -> Result<u32> {
+        self.token(",")?;
+        let start = self.cursor;
+        let name = self.cursor.identifier("a parameter's name")?;
+        match self.bases.get(name) {
+            Some(Base::Buffer(i)) => Ok(*i),
+            _ => Err(start.expected("the name of a parameter")),
+        }
     }
 }

@@ -86,7 +86,7 @@ fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
         for factor in stages.factors() {
             let way = if factor.across { "across" } else { "along" };
             write!(f, ", {way}({}", factor.extent)?;
-            for i in [factor.buffer].into_iter().chain(factor.shape) {
+            for i in [factor.buffer].into_iter().chain(factor.described()) {
                 let param = kernel.params.get(i as usize);
                 write!(f, ", {}", param.map_or("?", |param| &param.name))?;
             }

@@ -54,6 +54,7 @@ impl Emitter<'_> {
             I::SharedArray | I::SharedSlice => self.shared(what, e),
             I::StageFactors => self.stage_factors(args, line),
             I::StageThird => self.stage_third(args, line),
+            I::StageLayers => self.stage_layers(args, line),
             I::StagePairs => {
                 self.pairs = true;
                 if let Some(stages) = &mut self.k.kernel_mut().stages {
@@ -225,7 +226,7 @@ impl Emitter<'_> {
         let (Some(third), Some([ty])) = (args.get(..4), args.get(4..)) else {
             return Err(self.error(line, "`stage_third` lacks its factor", ""));
         };
-        let (third, depth, count, element) = self.factor(third, ty)?;
+        let (mut third, depth, count, element) = self.factor(third, ty)?;
         let stages = self.k.kernel_mut().stages.as_mut();
         let Some(stages) = stages.filter(|stages| stages.third.is_none()) else {
             return Err(self.error(
@@ -245,8 +246,43 @@ impl Emitter<'_> {
                 ),
             ));
         }
+        // One of its matrices stands with each of the right one's.
+        third.layers = stages.right.layers;
         stages.third = Some(third);
         Ok(Val::unit())
+    }
+
+    /// How many matrices the factors' buffers hold.
+    fn stage_layers(&mut self, args: &[Expr], line: u32) -> Result<Val> {
+        let mut params = [0; 4];
+        for (param, arg) in params.iter_mut().zip(args) {
+            *param = self.described_param(arg)?;
+        }
+        let [a, a_apart, b, b_apart] = params;
+        let Some(stages) = self.k.kernel_mut().stages.as_mut() else {
+            return Err(self.error(
+                line,
+                "`stage_layers` stands behind `stage_factors`",
+                "say first what is multiplied",
+            ));
+        };
+        stages.left.layers = Some([a, a_apart]);
+        for factor in [&mut stages.right].into_iter().chain(&mut stages.third) {
+            factor.layers = Some([b, b_apart]);
+        }
+        Ok(Val::unit())
+    }
+
+    /// A parameter of the kernel that describes a factor.
+    fn described_param(&mut self, arg: &Expr) -> Result<u32> {
+        let value = self.value(arg)?;
+        self.k.param_of(value).ok_or_else(|| {
+            self.error(
+                arg.line,
+                "rows, columns and pitch of a factor in stages are parameters of the kernel",
+                "add a parameter of type `usize`, and pass it as it is: launches describe the matrix by it",
+            )
+        })
     }
 
     /// A factor, how deep a stage of it is, how many it has, and its elements.
@@ -275,18 +311,12 @@ impl Emitter<'_> {
         };
         let mut shape = [0; 3];
         for (param, arg) in shape.iter_mut().zip(args.iter().skip(1)) {
-            let value = self.value(arg)?;
-            *param = self.k.param_of(value).ok_or_else(|| {
-                self.error(
-                    arg.line,
-                    "rows, columns and pitch of a factor in stages are parameters of the kernel",
-                    "add a parameter of type `usize`, and pass it as it is: launches describe the matrix by it",
-                )
-            })?;
+            *param = self.described_param(arg)?;
         }
         let factor = Factor {
             buffer,
             shape,
+            layers: None,
             extent,
             across,
         };

@@ -68,6 +68,11 @@ impl Checker<'_> {
             {
                 (Ty::unit(), self.stage_factors(generics, args, line)?)
             }
+            IntrinsicGroup::Shared if intrinsic == Intrinsic::StageLayers => {
+                self.collective = true;
+                let args = args.iter().map(|arg| self.expr_as(arg, &Ty::USIZE));
+                (Ty::unit(), args.collect::<Result<_>>()?)
+            }
             IntrinsicGroup::Shared if intrinsic == Intrinsic::StagePairs => {
                 self.collective = true;
                 (Ty::unit(), Vec::new())
