@@ -2,14 +2,18 @@
 //! right types and structure.
 //!
 //! Each value, variable and point of control flow carries a *taint*: why it may differ between lanes, or on which
-//! parameters of its function that depends. Taints only grow, so a body is walked until nothing changes. A function
-//! is analysed once, before its callers: its summary says on which parameters its barriers and its result depend.
+//! parameters of its function that depends. A variable has the taint of what is stored in it, joined where branches meet and at
+//! the head of a loop; what is stored where lanes have parted differs. Taints of values and of loops' heads only grow, so a body is walked until
+//! nothing changes. A function is analysed once, before its callers: its summary says on which parameters its barriers and its result depend.
 //!
 //! What `&[T]` holds is taken for constant during a launch. A launch may bind the same memory to a `&mut [T]`, so taints
 //! carry those buffers too, and the analysis tells on which of them its barriers rely: launches must keep them constant.
 //!
 //! A load of the block's memory at a constant place that stands right between two barriers gives all lanes one value
 //! ([`Block::met_loads`]): a sum to which all lanes have brought their part may decide whether all of them go on.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::Verified;
 use super::error::{Cause, Divergence, Parting, Site, VerifyErrors};
@@ -28,11 +32,12 @@ struct Summary {
 }
 
 /// A break, continue or return on its way out: number of enclosing constructs around its target (0: the body),
-/// whether it goes round again, and its flow.
+/// whether it goes round again, its flow, and the variables that its target stores to.
 struct Escape {
     target: usize,
     again: bool,
     flow: Flow,
+    locals: Vec<Taint>,
 }
 
 struct Analysis<'a, 'e> {
@@ -51,7 +56,18 @@ struct Analysis<'a, 'e> {
     /// far as the team's own lanes go, they come to it together; and before it where the block is one of a pair.
     parts_teams: Option<Value>,
     awaited: bool,
+    /// Variables, where the walk is.
     locals: Vec<Taint>,
+    /// Whether nobody comes to where the walk is.
+    ended: bool,
+    /// By number of a statement: the variables that the blocks in it store to.
+    stored: Vec<Rc<[u32]>>,
+    /// By number of a loop: those variables at its head.
+    heads: Vec<Vec<Taint>>,
+    /// Numbers of the loops and labelled blocks around the statement at hand.
+    around: Vec<u32>,
+    /// By number of a statement that stores to a variable: whether that differs then, as in `flow`.
+    stores: Vec<(bool, u128)>,
     /// By number of a loop: flow with which lanes leave it, which is how they differ in the next turn.
     exits: Vec<Flow>,
     /// By number of a statement: index of the reason that it gives, so that repetition adds none.
@@ -77,8 +93,8 @@ struct Analysis<'a, 'e> {
 pub(crate) struct Uniformity {
     /// Whether each value may differ between the lanes of a block.
     differing_values: Vec<bool>,
-    /// Likewise each variable.
-    differing_locals: Vec<bool>,
+    /// By number of a statement that stores to a variable: whether that may differ then.
+    differing_stores: Vec<bool>,
     /// By number of the statement in pre-order: whether lanes may come to it apart.
     parted_flow: Vec<bool>,
     /// By number of the statement: whether other teams of the block, or a block beside it, wait for those that come to it.
@@ -122,9 +138,9 @@ impl Uniformity {
         !self.differing_values.get(v.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Whether a variable is the same for all lanes at all times.
-    pub(crate) fn local(&self, id: LocalId) -> bool {
-        !self.differing_locals.get(id.0 as usize).copied().unwrap_or(false)
+    /// Whether a variable is the same for all lanes behind this statement, which stores to it.
+    pub(crate) fn store(&self, statement: usize) -> bool {
+        !self.differing_stores.get(statement).copied().unwrap_or(false)
     }
 
     /// Whether all lanes of a block come to this statement together; or, in the code of a team, all lanes of the team.
@@ -163,6 +179,11 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
         awaited: false,
         awaits: Vec::new(),
         locals: Vec::new(),
+        ended: false,
+        stored: Vec::new(),
+        heads: Vec::new(),
+        around: Vec::new(),
+        stores: Vec::new(),
         exits: Vec::new(),
         sources: Vec::new(),
         flow: Vec::new(),
@@ -186,19 +207,17 @@ fn analyse(kernel: &Kernel, errors: &mut VerifyErrors, constant: Option<&[u32]>)
     let constant = constant.map_or_else(|| relied_on(kernel, analysis.relied), <[u32]>::to_vec);
     let trusted = constant.iter().fold(SHARED_BIT, |bits, i| bits | buffer_bit(*i));
     let apart = |why: bool, buffers: u128| why || buffers & !trusted != 0;
-    let taints = |taints: &[Taint]| {
-        let each = taints.iter();
-        each.map(|taint| apart(taint.why.is_some(), taint.buffers))
-            .collect()
+    let values = analysis.values.iter();
+    let statements = |all: &[(bool, u128)]| {
+        let each = all.iter();
+        each.map(|(why, buffers)| apart(*why, *buffers)).collect()
     };
     Uniformity {
-        differing_values: taints(&analysis.values),
-        differing_locals: taints(&analysis.locals),
-        parted_flow: analysis
-            .flow
-            .iter()
-            .map(|(why, buffers)| apart(*why, *buffers))
+        differing_values: values
+            .map(|taint| apart(taint.why.is_some(), taint.buffers))
             .collect(),
+        differing_stores: statements(&analysis.stores),
+        parted_flow: statements(&analysis.flow),
         awaited: analysis.awaits,
         constant_buffers: constant,
         relies_on_shared: analysis.relied & SHARED_BIT != 0,
@@ -225,6 +244,36 @@ fn is_read_only(param: &Param) -> bool {
     )
 }
 
+/// Appends, for each statement of a block in pre-order, the variables that the blocks in it store to; gives those of the block.
+fn stored(block: &Block, all: &mut Vec<Rc<[u32]>>) -> BTreeSet<u32> {
+    let mut own = BTreeSet::new();
+    for stmt in &block.0 {
+        if let Inst::Do(Effect::Store(place, ..)) = &stmt.inst
+            && let Base::Local(id) = place.base
+        {
+            own.insert(id.0);
+        }
+        let number = all.len();
+        all.push(Rc::default());
+        let mut inside = BTreeSet::new();
+        for block in stmt.inst.blocks() {
+            inside.append(&mut stored(block, all));
+        }
+        if let Some(slot) = all.get_mut(number) {
+            *slot = inside.iter().copied().collect();
+        }
+        own.append(&mut inside);
+    }
+    own
+}
+
+/// Joins the taints of the same variables; gives whether that changed anything.
+fn join(taints: &mut Vec<Taint>, others: &[Taint]) -> bool {
+    taints.resize(others.len(), Taint::default());
+    let pairs = taints.iter_mut().zip(others);
+    pairs.fold(false, |changed, (taint, other)| taint.join(*other) || changed)
+}
+
 impl<'a> Analysis<'a, '_> {
     fn body(&mut self, site: Site<'a>, params: usize) -> Summary {
         let mut statements = 0;
@@ -235,7 +284,10 @@ impl<'a> Analysis<'a, '_> {
         for (i, value) in self.values.iter_mut().take(params).enumerate() {
             value.params = 1 << (i % 128);
         }
-        self.locals = vec![Taint::default(); site.body.locals.len()];
+        self.stored.clear();
+        stored(&site.body.block, &mut self.stored);
+        self.heads = vec![Vec::new(); statements];
+        self.stores = vec![(false, 0); statements];
         self.exits = vec![Flow::default(); statements];
         self.sources = vec![None; statements];
         self.parts_teams = None;
@@ -246,6 +298,8 @@ impl<'a> Analysis<'a, '_> {
         loop {
             self.changed = false;
             self.number = 0;
+            self.locals = vec![Taint::default(); site.body.locals.len()];
+            self.ended = false;
             let stages = self.kernel.stages.as_ref();
             self.awaited = site.function.is_none() && stages.is_some_and(|stages| stages.pairs);
             self.block(&site.body.block, 0, Flow::default());
@@ -257,7 +311,7 @@ impl<'a> Analysis<'a, '_> {
     }
 
     /// Walks a block inside `level` loops and labelled blocks; gives what leaves it.
-    fn block(&mut self, block: &Block, level: usize, mut flow: Flow) -> Vec<Escape> {
+    fn block(&mut self, block: &'a Block, level: usize, mut flow: Flow) -> Vec<Escape> {
         let mut escapes = Vec::new();
         let mut met = block.met_loads(&self.site.body.values).into_iter().peekable();
         for (i, stmt) in block.0.iter().enumerate() {
@@ -281,7 +335,7 @@ impl<'a> Analysis<'a, '_> {
         escapes
     }
 
-    fn statement(&mut self, number: u32, stmt: &Stmt, level: usize, flow: Flow) -> Vec<Escape> {
+    fn statement(&mut self, number: u32, stmt: &'a Stmt, level: usize, flow: Flow) -> Vec<Escape> {
         let point = |how| Point {
             how,
             line: stmt.line,
@@ -306,74 +360,145 @@ impl<'a> Analysis<'a, '_> {
                 Vec::new()
             }
             // What follows asks for no lanes that meet, as `stages` has checked.
-            Inst::If(v, then, otherwise) if self.parts_teams == Some(*v) => {
+            Inst::If(v, ..) if self.parts_teams == Some(*v) => {
                 self.awaited = true;
-                let mut left = self.block(then, level, flow);
-                left.extend(self.block(otherwise, level, flow));
+                let left = self.branches(number, stmt, level, flow);
                 self.awaited = false;
                 left
             }
-            Inst::If(v, then, otherwise) => {
+            Inst::If(v, ..) => {
                 self.parts(stmt.line, *v);
                 let inner = flow.split(self.value(*v), point(Parting::If));
-                let mut left = self.block(then, level, inner);
-                left.extend(self.block(otherwise, level, inner));
-                left
+                self.branches(number, stmt, level, inner)
             }
-            Inst::Switch {
-                selector,
-                cases,
-                default,
-            } => {
+            Inst::Switch { selector, .. } => {
                 self.parts(stmt.line, *selector);
                 let inner = flow.split(self.value(*selector), point(Parting::Switch));
-                let mut left = Vec::new();
-                for (_, block) in cases {
-                    left.extend(self.block(block, level, inner));
-                }
-                left.extend(self.block(default, level, inner));
-                left
+                self.branches(number, stmt, level, inner)
             }
             Inst::Loop(block) => {
                 let mut inner = flow;
                 if let Some(exit) = self.exits.get(number as usize) {
                     inner.join(*exit);
                 }
-                let mut left = self.block(block, level + 1, inner);
-                for escape in left.iter().filter(|e| !(e.again && e.target == level + 1)) {
-                    if let Some(exit) = self.exits.get_mut(number as usize) {
+                let before = self.locals_of(number);
+                self.comes_round(number, &before);
+                self.set_locals(
+                    number,
+                    &self.heads.get(number as usize).cloned().unwrap_or_default(),
+                );
+                let (mut left, end) = self.inside(number, block, level, inner);
+                if let Some(end) = end {
+                    self.comes_round(number, &end);
+                }
+                for escape in &left {
+                    if escape.again && escape.target == level + 1 {
+                        self.comes_round(number, &escape.locals);
+                    } else if let Some(exit) = self.exits.get_mut(number as usize) {
                         self.changed |= exit.join(escape.flow);
                     }
                 }
+                self.meet(number, level, None, &left);
                 left.retain(|e| e.target <= level);
                 left
             }
             Inst::Labeled(block) => {
-                let mut left = self.block(block, level + 1, flow);
+                let (mut left, end) = self.inside(number, block, level, flow);
+                self.meet(number, level, end, &left);
                 left.retain(|e| e.target <= level);
                 left
             }
-            Inst::Break(depth) => vec![Escape {
-                target: level.saturating_sub(*depth as usize),
-                again: false,
-                flow: flow.leaving(Parting::Break, stmt, number),
-            }],
-            Inst::Continue(depth) => vec![Escape {
-                target: level.saturating_sub(*depth as usize),
-                again: true,
-                flow: flow.leaving(Parting::Continue, stmt, number),
-            }],
+            Inst::Break(depth) => {
+                let target = level.saturating_sub(*depth as usize);
+                vec![self.escape(target, false, flow.leaving(Parting::Break, stmt, number))]
+            }
+            Inst::Continue(depth) => {
+                let target = level.saturating_sub(*depth as usize);
+                vec![self.escape(target, true, flow.leaving(Parting::Continue, stmt, number))]
+            }
             Inst::Return(v) => {
                 let mut taint = flow.taint();
                 if let Some(v) = v {
                     taint.join(self.value(*v));
                 }
                 self.changed |= self.summary.result.join(taint);
-                vec![Escape {
-                    target: 0,
-                    again: false,
-                    flow: flow.leaving(Parting::Return, stmt, number),
-                }]
+                vec![self.escape(0, false, flow.leaving(Parting::Return, stmt, number))]
+            }
+        }
+    }
+
+    /// Walks the blocks of which a lane takes one; behind them variables have what any of them has left there.
+    fn branches(&mut self, number: u32, stmt: &'a Stmt, level: usize, flow: Flow) -> Vec<Escape> {
+        let (before, ended) = (self.locals_of(number), self.ended);
+        let (mut left, mut after) = (Vec::new(), None);
+        for block in stmt.inst.blocks() {
+            self.set_locals(number, &before);
+            self.ended = ended;
+            left.extend(self.block(block, level, flow));
+            if !self.ended {
+                join(after.get_or_insert_default(), &self.locals_of(number));
+            }
+        }
+        self.ended = after.is_none();
+        self.set_locals(number, &after.unwrap_or(before));
+        left
+    }
+
+    /// Walks the block of a loop or a label; gives what leaves it, and the variables at its end where somebody comes there.
+    fn inside(
+        &mut self,
+        number: u32,
+        block: &'a Block,
+        level: usize,
+        flow: Flow,
+    ) -> (Vec<Escape>, Option<Vec<Taint>>) {
+        self.around.push(number);
+        let left = self.block(block, level + 1, flow);
+        self.around.pop();
+        let end = (!self.ended).then(|| self.locals_of(number));
+        (left, end)
+    }
+
+    /// Variables with which lanes come to a loop's head.
+    fn comes_round(&mut self, number: u32, locals: &[Taint]) {
+        if let Some(head) = self.heads.get_mut(number as usize) {
+            self.changed |= join(head, locals);
+        }
+    }
+
+    /// Goes on behind a loop or a label: from its end, if there is one, and from what breaks out of it.
+    fn meet(&mut self, number: u32, level: usize, mut end: Option<Vec<Taint>>, left: &[Escape]) {
+        for escape in left.iter().filter(|e| !e.again && e.target == level + 1) {
+            join(end.get_or_insert_default(), &escape.locals);
+        }
+        self.ended = end.is_none();
+        self.set_locals(number, &end.unwrap_or_default());
+    }
+
+    fn escape(&mut self, target: usize, again: bool, flow: Flow) -> Escape {
+        let number = target.checked_sub(1).and_then(|i| self.around.get(i)).copied();
+        let locals = number.map_or_else(Vec::new, |number| self.locals_of(number));
+        self.ended = true;
+        Escape {
+            target,
+            again,
+            flow,
+            locals,
+        }
+    }
+
+    /// The variables that the blocks in a statement store to.
+    fn locals_of(&self, number: u32) -> Vec<Taint> {
+        let stored = self.stored.get(number as usize).map_or(&[][..], |stored| stored);
+        let local = |id: &u32| self.locals.get(*id as usize).copied().unwrap_or_default();
+        stored.iter().map(local).collect()
+    }
+
+    fn set_locals(&mut self, number: u32, taints: &[Taint]) {
+        let stored = self.stored.get(number as usize).cloned().unwrap_or_default();
+        for (id, taint) in stored.iter().zip(taints) {
+            if let Some(local) = self.locals.get_mut(*id as usize) {
+                *local = *taint;
             }
         }
     }
@@ -496,7 +621,14 @@ impl<'a> Analysis<'a, '_> {
                     });
                     taint.join(flow.taint());
                     if let Some(local) = self.locals.get_mut(id.0 as usize) {
-                        self.changed |= local.join(taint);
+                        if !place.path.is_empty() {
+                            taint.join(*local);
+                        }
+                        *local = taint;
+                    }
+                    if let Some((apart, buffers)) = self.stores.get_mut(number as usize) {
+                        *apart |= taint.why.is_some();
+                        *buffers |= taint.buffers;
                     }
                 }
             }

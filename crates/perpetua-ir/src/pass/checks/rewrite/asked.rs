@@ -14,7 +14,7 @@ pub(super) fn count(stmt: &Stmt) -> usize {
     1 + inside
 }
 
-/// Whether a block neither stores to a uniform variable nor leaves the statement around it in uniform flow.
+/// Whether a block neither makes a variable uniform nor leaves the statement around it in uniform flow.
 pub(super) fn nothing_uniform_escapes(
     block: &Block,
     depth: u32,
@@ -26,7 +26,7 @@ pub(super) fn nothing_uniform_escapes(
         *at += 1;
         let fine = match &stmt.inst {
             Inst::Do(Effect::Store(place, ..)) => match place.base {
-                Base::Local(id) => !uniformity.local(id),
+                Base::Local(_) => !uniformity.store(here),
                 _ => true,
             },
             Inst::Break(d) | Inst::Continue(d) => *d < depth || !uniformity.flow(here),
