@@ -46,6 +46,14 @@ pub(super) struct Args {
     out_dir: Option<PathBuf>,
 }
 
+/// A kernel with its name and how to lower it.
+pub(super) type NamedKernel = (String, FunctionDef, Instantiation);
+
+/// The kernels around a file's handlers of actors, those that stay on a device and those for batches.
+pub(super) fn handlers(file: &File<'_>) -> Result<Vec<NamedKernel>, Failure> {
+    handler::kernels(file)
+}
+
 /// A target of PTX's, not one whose code is that of another.
 fn sm(text: &str) -> Result<Sm, String> {
     let sm: Sm = text
@@ -267,19 +275,7 @@ fn print(
             abi: CudaAbi::Checked,
         },
         Form::Msl => Target::Msl,
-        Form::Wgsl => Target::Wgsl {
-            capabilities: Capability::ALL
-                .into_iter()
-                .filter(|c| {
-                    use Capability::{DeviceOrdering, Math64, Matrices, Print, Residency};
-                    !matches!(c, Print | DeviceOrdering | Math64 | Residency | Matrices)
-                })
-                .collect(),
-            block: args.block.map_or([64, 1, 1], |block| block.0),
-            dynamic_shared: 0,
-            distinct: false,
-            exact_fma: true,
-        },
+        Form::Wgsl => Target::wgsl(args.block.map_or([64, 1, 1], |block| block.0)),
     };
     let head = match args.target {
         Form::Wgsl => needs(&verified),

@@ -1,6 +1,7 @@
 //! The `perpetua` program: what there is to say on its command line, and who does it. It knows Perpetua by the facade, as every
 //! program does; only `emit` and `explain` reach into the IR.
 
+mod check;
 mod devices;
 mod doctor;
 mod emit;
@@ -50,6 +51,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
         perpetua wave --scene lens --animate lens.png another scene, animated\n  \
         perpetua wave bench                           steps a second by size, on every backend\n  \
         perpetua devices                              what there is, and what was looked for\n  \
+        perpetua check                                what kernels of this package cannot be launched\n  \
         perpetua emit saxpy.rs saxpy --target ptx     a kernel as PTX\n  \
         perpetua explain saxpy.rs                     which checks stand, where lanes part\n  \
         perpetua run saxpy.rs --arg a=2 --buffer x=range:8 --buffer y=ones:8   launch a kernel, see what it made\n  \
@@ -67,6 +69,8 @@ enum Command {
     Devices,
     /// Check drivers and tools, and run one kernel on each backend
     Doctor,
+    /// Whether each kernel of a package or a file can be lowered and rendered, launched or not
+    Check(check::Args),
     /// Print a file's kernels as PTX, CUDA C, WGSL, MSL, IR or the CPU's assembly
     Emit(emit::Args),
     /// Show under a kernel's lines which checks stand, where lanes part, how memory is reached
@@ -181,6 +185,7 @@ fn main() -> ExitCode {
         Some(Command::Wave(args)) => wave::run(&args, matches.subcommand_matches("wave")),
         Some(Command::Devices) => devices::run(),
         Some(Command::Doctor) => doctor::run(),
+        Some(Command::Check(args)) => check::run(&args),
         Some(Command::Emit(args)) => emit::run(&args),
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         Some(Command::Explain(args)) => explain::run(&args),

@@ -80,7 +80,25 @@ fn accepted(
     let members = handle(function, read, options, facade);
     let sibling = describe::sibling(function, &definition, &members, facade);
     let allowed = output::unwarned();
-    quote! { #allowed #function #sibling }
+    let registered = registered(function, facade);
+    quote! { #allowed #function #sibling #registered }
+}
+
+/// Lets checks find the kernel. Instances of a generic one are found where they are asked for.
+fn registered(function: &syn::ItemFn, facade: &TokenStream) -> Option<TokenStream> {
+    let name = &function.sig.ident;
+    let is_generic = !without_lifetimes(&function.sig.generics).params.is_empty();
+    let (conditions, quiet) = (output::conditions(&function.attrs), output::quiet());
+    (!is_generic).then(|| {
+        quote! {
+            #conditions
+            #quiet
+            #[cfg(all(debug_assertions, not(target_family = "wasm")))]
+            const _: () = {
+                #facade::inventory::submit! { #facade::Registered::new(#name::kernel) }
+            };
+        }
+    })
 }
 
 /// `kernel()`, the handle that launches take.
@@ -111,7 +129,14 @@ fn handle(
             #facade::KernelFn::new(&ENTRY)
         }
     } else {
-        quote!(#facade::KernelFn::instance::<Instance<#(#arguments),*>>(|| #entry))
+        quote! {
+            impl<#params> #facade::Instance for Instance<#(#arguments),*> #clause {
+                fn entry() -> #facade::Entry {
+                    #entry
+                }
+            }
+            #facade::KernelFn::instance::<Instance<#(#arguments),*>>()
+        }
     };
     let doc = format!("The kernel `{name}`, for launches.");
     quote! {

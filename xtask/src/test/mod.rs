@@ -36,7 +36,7 @@ enum Stage {
     Tidy,
     /// Lints, over every target and feature.
     Clippy,
-    /// Unit and integration tests, vendor tools, golden files and software Vulkan included.
+    /// Unit and integration tests, vendor tools, golden files and software Vulkan included; `perpetua check` of all their kernels.
     Unit,
     /// The lock-free parts of the actors in loom's models: every interleaving of a few steps.
     Loom,
@@ -127,10 +127,15 @@ impl Stage {
                 cmd!(shell, "{cargo} build {EVERYTHING...} --examples")
                     .quiet()
                     .run()?;
-                return counted(
+                counted(
                     cmd!(shell, "{cargo} test {EVERYTHING...} --no-fail-fast --tests")
                         .env("PERPETUA_EXAMPLES_BUILT", "1"),
-                );
+                )?;
+                // Each kernel of all these programs, also those that no test launches.
+                cmd!(
+                    shell,
+                    "{cargo} run {EVERYTHING...} --quiet --bin perpetua -- check {EVERYTHING...}"
+                )
             }
             Stage::Loom => {
                 let options = ["--package", "perpetua-actors", "--profile", "loom", "--lib"];

@@ -5,8 +5,13 @@ pub(super) fn run(_file: &super::File<'_>, _wanted: &str, _args: &super::Args) -
     Err("this program was built without actors: build it with the feature `actors`".into())
 }
 
+#[cfg(not(feature = "actors"))]
+pub(super) fn kernels(_file: &super::File<'_>) -> Result<Vec<super::NamedKernel>, super::Failure> {
+    Ok(Vec::new())
+}
+
 #[cfg(feature = "actors")]
-pub(super) use with_actors::run;
+pub(super) use with_actors::{kernels, run};
 
 #[cfg(feature = "actors")]
 mod with_actors {
@@ -14,10 +19,12 @@ mod with_actors {
 
     use perpetua::actors::kernels::source;
     use perpetua::kernel::resident::U32x4;
-    use perpetua_ir::front::rust::{GpuType, HandlerLibrary, Instantiation, handlers_in_file};
+    use perpetua_ir::front::rust::{
+        FunctionDef, GpuType, HandlerKernels, HandlerLibrary, Instantiation, handlers_in_file,
+    };
     use perpetua_ir::ir::Checks;
 
-    use super::super::{Args, Failure, File, Form, pointer_width, print};
+    use super::super::{Args, Failure, File, Form, NamedKernel, pointer_width, print};
     use crate::say::{say, short};
     use crate::stdout::stdout;
 
@@ -47,17 +54,45 @@ mod with_actors {
         format!("{name} cannot keep a kernel on a device: this one handles a batch of messages")
     }
 
-    /// The handler's kernel as the target's text, and whether it is the one for batches.
-    fn text_of(source: &File<'_>, wanted: &str, args: &Args) -> Result<(String, bool), Failure> {
+    /// The handlers in a file.
+    fn all(file: &File<'_>) -> Result<Vec<HandlerKernels>, Failure> {
         let library = HandlerLibrary {
             items: &source::items(),
             types: vec![(source::FOUR_WORDS, U32x4::describe())],
             resident: source::RESIDENT,
             batched: source::BATCHED,
         };
-        let beside = |known: &str| source.module(known);
-        let all =
-            handlers_in_file(source.text, &source.known, &beside, &library).map_err(|e| source.refused(e))?;
+        file.read(|beside, crates| handlers_in_file(file.text, &file.known, beside, crates, &library))
+    }
+
+    /// The kernels around the handlers in a file, with their names.
+    pub(in super::super) fn kernels(file: &File<'_>) -> Result<Vec<NamedKernel>, Failure> {
+        let all = all(file)?.into_iter().flat_map(|handler| {
+            let of = |batched, function: FunctionDef| {
+                let kind = if batched { "batched" } else { "resident" };
+                (format!("{} ({kind})", handler.name), function, how(batched, 64))
+            };
+            [
+                of(false, handler.resident.clone()),
+                of(true, handler.batched.clone()),
+            ]
+        });
+        Ok(all.collect())
+    }
+
+    /// How the kernel of a handler is lowered.
+    fn how(batched: bool, pointer_width: u32) -> Instantiation {
+        Instantiation {
+            pointer_width,
+            checks: if batched { Checks::On } else { Checks::Caught },
+            block_size: (!batched).then_some([HOME, 1, 1]),
+            ..Instantiation::default()
+        }
+    }
+
+    /// The handler's kernel as the target's text, and whether it is the one for batches.
+    fn text_of(source: &File<'_>, wanted: &str, args: &Args) -> Result<(String, bool), Failure> {
+        let all = all(source)?;
         let file = &source.name;
         let known: Vec<&str> = all.iter().map(|handler| &*handler.name).collect();
         let Some(handler) = all.iter().find(|handler| handler.name == wanted) else {
@@ -72,12 +107,7 @@ mod with_actors {
             .into());
         };
         let batched = args.batched || matches!(args.target, Form::Cpu | Form::Msl | Form::Wgsl);
-        let how = Instantiation {
-            pointer_width: pointer_width(args.target),
-            checks: if batched { Checks::On } else { Checks::Caught },
-            block_size: (!batched).then_some([HOME, 1, 1]),
-            ..Instantiation::default()
-        };
+        let how = how(batched, pointer_width(args.target));
         let kernel = if batched {
             &handler.batched
         } else {
@@ -177,6 +207,52 @@ mod with_actors {
             let file = File::new(&args.file, "mod bank;");
             let (text, _) = text_of(&file, "nothing", &args).unwrap();
             assert!(text.contains("kernel __perpetua_resident_nothing("), "{text}");
+        }
+
+        #[test]
+        fn handlers_use_what_crates_have() {
+            let folder = tempfile::tempdir().unwrap();
+            let package = |name: &str, dependencies: &str, file: &str, text: &str| {
+                let package = folder.path().join(name);
+                std::fs::create_dir_all(package.join("src")).unwrap();
+                let manifest = format!(
+                    "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n{dependencies}"
+                );
+                std::fs::write(package.join("Cargo.toml"), manifest).unwrap();
+                std::fs::write(package.join("src").join(file), text).unwrap();
+            };
+            let facade = "perpetua = { path = \"../perpetua\" }\n";
+            package("perpetua", "", "lib.rs", "");
+            package(
+                "limits",
+                facade,
+                "lib.rs",
+                "#[device] pub fn limit() -> u32 { 77 }\n#[ring_kernel] fn other(_ctx: &mut Context, s: &mut u32, m: u32) {}",
+            );
+            let own = FILE
+                .replace("const LIMIT: u32 = 10;", "use limits::limit;")
+                .replace("min(LIMIT)", "min(limit())");
+            package(
+                "app",
+                &format!("{facade}limits = {{ path = \"../limits\" }}\n"),
+                "main.rs",
+                &own,
+            );
+            let path = folder.path().join("app/src/main.rs");
+            let args = Args {
+                file: path.clone(),
+                kernel: None,
+                handler: Some("add".into()),
+                batched: false,
+                target: Form::Ir,
+                sm: None,
+                block: None,
+                out_dir: None,
+            };
+            let file = File::new(&path, &own);
+            let (text, _) = text_of(&file, "add", &args).unwrap();
+            assert!(text.contains("const 77"), "{text}");
+            assert_eq!(all(&file).unwrap().len(), 3);
         }
 
         #[test]

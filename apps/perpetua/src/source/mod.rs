@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use perpetua_ir::front::rust::{FileKernel, GenericValue, Instantiation, kernels_in_crates, lower};
+use perpetua_ir::front::rust::{FileKernel, Files, Instantiation, SourceError, kernels_in_crates, lower};
 use perpetua_ir::plain::misleads;
 use perpetua_ir::verify::{Verified, verify};
 
@@ -75,7 +75,13 @@ impl<'a> Wanted<'a> {
             )
             .into());
         };
-        let generics = list.split(',').map(str::trim);
+        // Types have commas of their own.
+        let mut depth = 0;
+        let is_between = |c: char| {
+            depth += i32::from("<([{".contains(c)) - i32::from(">)]}".contains(c));
+            c == ',' && depth == 0
+        };
+        let generics = list.split(is_between).map(str::trim);
         Ok(Wanted {
             name,
             generics: generics.filter(|argument| !argument.is_empty()).collect(),
@@ -104,7 +110,7 @@ impl<'a> Wanted<'a> {
         Ok(Instantiation {
             pointer_width,
             generics: generics
-                .map(|(param, text)| GenericValue::parse(param, text).map_err(|error| say::name(&error)))
+                .map(|(param, text)| kernel.generic(param, text).map_err(|error| say::name(&error)))
                 .collect::<Result<_, _>>()?,
             ..kernel.how.clone()
         })
@@ -122,18 +128,25 @@ fn called(all: &[FileKernel]) -> String {
 }
 
 impl File<'_> {
-    /// The text of the file of one of its modules, if there is one.
-    pub(crate) fn module(&self, known: &str) -> Result<Option<String>, String> {
-        module(&self.place_of(known))
+    /// Reads the file by a function that is told where its modules are, and the crates that it names. What is refused is shown.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(Files<'_>, perpetua_ir::front::rust::Crates<'_>) -> Result<T, SourceError>,
+    ) -> Result<T, Failure> {
+        let around = Crates::around(self.path());
+        let beside = |known: &str| module(&self.place_of(known));
+        let crates = |from: &str, name: &str| around.find(from, name);
+        read(&beside, &crates).map_err(|e| self.refused(e))
+    }
+
+    /// All its kernels; there may be none.
+    pub(crate) fn all_kernels(&self) -> Result<Vec<FileKernel>, Failure> {
+        self.read(|beside, crates| kernels_in_crates(self.text, &self.known, beside, crates))
     }
 
     /// Its kernels; the one that `wanted` names, or all.
     pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
-        let beside = |known: &str| self.module(known);
-        let around = Crates::around(self.path());
-        let crates = |from: &str, name: &str| around.find(from, name);
-        let all = kernels_in_crates(self.text, &self.known, &beside, &crates);
-        let mut all = all.map_err(|e| self.refused(e))?;
+        let mut all = self.all_kernels()?;
         if all.is_empty() {
             return Err(format!("{} has no function marked #[kernel]", self.name).into());
         }
@@ -250,9 +263,7 @@ mod tests {
         assert!(lowered().is_ok());
         // What is there and cannot be read is not missing.
         std::fs::write(folder.join("math.rs"), b"\xff").unwrap();
-        let told = file
-            .module(&folder.join("math.rs").to_string_lossy())
-            .unwrap_err();
+        let told = module(&folder.join("math.rs")).unwrap_err();
         assert!(
             told.ends_with("math.rs: stream did not contain valid UTF-8"),
             "{told}"

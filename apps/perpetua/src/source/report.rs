@@ -154,8 +154,10 @@ impl File<'_> {
     }
 
     fn marked_in(&self, file: &str, title: &str, cause: &str, line: u32) {
-        let name = cause.split('`').nth(1).unwrap_or_default();
-        let place = self.place(file, line, |line| named(line, name));
+        let place = self.place(file, line, |line| {
+            let mut names = cause.split('`').skip(1).step_by(2);
+            names.find_map(|name| named(line, name))
+        });
         show(&self.report(title, place.clone().unwrap_or(0..0), place.is_some()));
     }
 

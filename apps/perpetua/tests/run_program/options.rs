@@ -212,3 +212,66 @@ fn kernels_go_to_files_of_their_own() {
     );
     assert!(!at("saxpy.wgsl").exists());
 }
+
+/// Generic arguments are what could stand in the file: its structs, arrays, tuples, constants and device functions.
+#[test]
+fn generic_arguments_are_names_of_the_file() {
+    let folder = Folder::new();
+    let code = "mod shapes {
+    #[derive(Clone, Copy, GpuType)]
+    #[repr(C)]
+    pub struct Pair { pub a: u32, pub b: u32 }
+    #[derive(Clone, Copy, GpuType)]
+    #[repr(C)]
+    pub struct Both<T> { pub a: T, pub b: T }
+    pub const COUNT: usize = 2;
+}
+use shapes::{Both, COUNT, Pair};
+#[device]
+trait Sum: Copy { fn sum(self) -> u32; }
+#[device]
+impl Sum for Pair { fn sum(self) -> u32 { self.a + self.b } }
+#[device]
+impl<T: Sum, const N: usize> Sum for [T; N] {
+    fn sum(self) -> u32 {
+        let mut all = 0;
+        for i in 0..N { all += self[i].sum(); }
+        all
+    }
+}
+#[device]
+impl Sum for Both<u32> { fn sum(self) -> u32 { self.a * self.b } }
+#[device]
+fn twice(v: u32) -> u32 { v * 2 }
+#[kernel]
+fn sums<T: Sum, const N: usize, F: Fn(u32) -> u32>(x: &[T], y: &mut [u32], f: F) {
+    let i = global_id_x();
+    if i < y.len() { y[i] = f(x[i].sum()) + N as u32; }
+}
+";
+    fs::write(folder.path().join("m.rs"), code).unwrap();
+    let check = |generics: &str, columns: u32, expect: &str| {
+        let kernel = format!("sums::<{}>", generics.replace(' ', ""));
+        let output = folder.run(&format!(
+            "m.rs {kernel} --buffer x=ones:2x{columns} --buffer y=zeros:2"
+        ));
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains(expect), "{kernel}: {said}");
+    };
+    check("Pair, COUNT, twice", 2, "y = [6 6]");
+    check("shapes::Pair, { COUNT + 1 }, crate::twice", 2, "y = [7 7]");
+    check("Both<u32>, 0, twice", 2, "y = [2 2]");
+    check("[Pair; 3], 1, twice", 6, "y = [13 13]");
+    check(
+        "Pear, 1, twice",
+        2,
+        "`T` is given `Pear`: there is no type `Pear` here",
+    );
+    check("Pair, COUNTS, twice", 2, "`N` is given `COUNTS`: ");
+    check("Pair, 1, thrice", 2, "`F` is given `thrice`: ");
+    check(
+        "Pair, 1, 7",
+        2,
+        "`F` takes a device function of the file, without generic parameters, found `7`",
+    );
+}

@@ -186,6 +186,21 @@ pub enum Target {
 }
 
 impl Target {
+    /// WGSL with all that any device takes of it, for blocks of this size.
+    pub fn wgsl(block: [u32; 3]) -> Target {
+        use Capability::{DeviceOrdering, Math64, Matrices, Print, Residency};
+        let capabilities = Capability::ALL
+            .into_iter()
+            .filter(|c| !matches!(c, Print | DeviceOrdering | Math64 | Residency | Matrices));
+        Target::Wgsl {
+            capabilities: capabilities.collect(),
+            block,
+            dynamic_shared: 0,
+            distinct: false,
+            exact_fma: true,
+        }
+    }
+
     /// Name for messages.
     pub fn name(&self) -> String {
         match self {

@@ -48,6 +48,12 @@ pub struct Entry {
     footprint: OnceLock<Option<Footprint>>,
 }
 
+/// A type that stands for an instance of a generic kernel function. The macro's output has them.
+pub trait Instance: 'static {
+    /// The instance.
+    fn entry() -> Entry;
+}
+
 /// Where an instantiation comes from.
 enum Source {
     Written(fn() -> Instantiation),
@@ -127,7 +133,8 @@ impl KernelFn {
 
     /// The instance of a generic kernel function that the type `I` stands for.
     #[doc(hidden)]
-    pub fn instance<I: 'static>(make: fn() -> Entry) -> KernelFn {
+    pub fn instance<I: Instance>() -> KernelFn {
+        super::check::register::<I>();
         let id = TypeId::of::<I>();
         let known = registry()
             .read()
@@ -140,7 +147,7 @@ impl KernelFn {
             registry
                 .instances
                 .entry(id)
-                .or_insert_with(|| Box::leak(Box::new(make())))
+                .or_insert_with(|| Box::leak(Box::new(I::entry())))
         }))
     }
 

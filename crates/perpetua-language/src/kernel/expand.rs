@@ -1,7 +1,8 @@
 //! What the macros' output refers to, and nothing else. No part of the public interface: it changes with the macros.
 
+pub use super::check::Registered;
 pub use super::element::{Element, Invalid};
-pub use super::entry::{Entry, KernelFn};
+pub use super::entry::{Entry, Instance, KernelFn};
 pub use super::equality;
 pub use super::native;
 pub use perpetua_ir::front::rust::inventory;

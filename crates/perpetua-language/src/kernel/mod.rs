@@ -128,6 +128,8 @@ mod print;
 pub mod entry;
 mod identity;
 
+pub mod check;
+
 #[doc(hidden)]
 pub mod native;
 
@@ -136,5 +138,6 @@ pub mod expand;
 
 pub use crate::gpu_println;
 pub use atomic::Scope;
+pub use check::check_all;
 pub use entry::KernelFn;
 pub use grid::{GridPos, volume};

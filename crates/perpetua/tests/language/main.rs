@@ -26,7 +26,9 @@
 )]
 
 mod attributes;
+mod barriers;
 mod chains;
+mod check;
 mod closures;
 mod derives;
 mod elements;

@@ -16,6 +16,8 @@ use super::resolve::members::MemberKind;
 use super::resolve::{FunctionDef, Resolved};
 use super::source::SourceError;
 
+mod argument;
+mod blocks;
 mod collect;
 mod conditions;
 mod constants;
@@ -85,6 +87,9 @@ struct GenericBlock {
 struct Block {
     /// The type's full path; a primitive type's is its name.
     owner: Vec<String>,
+    /// The type's path as written, and the module in which it is.
+    written: Vec<String>,
+    module: ModulePath,
     /// The trait, as written.
     of_trait: Option<Vec<String>>,
     /// Its functions, constants and types, by name.
@@ -129,6 +134,7 @@ pub struct FileKernel {
     pub function: FunctionDef,
     /// What the options of its attribute say; all else is the default, generic arguments are missing.
     pub how: Instantiation,
+    scope: argument::Scope,
 }
 
 /// The kernels of a source file, in the order in which they stand. `#[cfg(…)]` is judged for this machine, with debug assertions, without
@@ -173,6 +179,10 @@ pub fn kernels_in_crates(
                     path: path.join("::"),
                     function: items.function(tree.clone(), item.module.clone(), None),
                     how: how.clone(),
+                    scope: argument::Scope {
+                        items: items.clone(),
+                        module: item.module.clone(),
+                    },
                 }),
                 _ => None,
             }

@@ -59,13 +59,11 @@ impl GenericValue {
             Generic::Type {
                 name, call: Some(_), ..
             } => Err(format!(
-                "`{name}` takes a function, which only a program in Rust can name, found `{text}`"
+                "`{name}` takes a device function of the file, without generic parameters, found `{text}`"
             )),
             Generic::Type { name, .. } => Scalar::from_name(text)
                 .map(|scalar| GenericValue::Type(TypeDesc::Scalar(scalar)))
-                .ok_or_else(|| {
-                    format!("`{name}` takes the name of a scalar type such as f32, found `{text}`")
-                }),
+                .ok_or_else(|| format!("`{name}` takes a type such as f32, found `{text}`")),
             Generic::Const { name, ty } => constant(*ty, text)
                 .map(|bits| GenericValue::Const(ConstValue::Scalar(*ty, bits)))
                 .ok_or_else(|| {
@@ -155,7 +153,7 @@ mod tests {
         assert_eq!(GenericValue::parse(&param, "f32"), Ok(float));
         assert_eq!(
             GenericValue::parse(&param, "Vec").unwrap_err(),
-            "`T` takes the name of a scalar type such as f32, found `Vec`"
+            "`T` takes a type such as f32, found `Vec`"
         );
     }
 }

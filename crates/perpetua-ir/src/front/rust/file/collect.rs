@@ -51,13 +51,12 @@ impl Items {
     pub(super) fn collect_handlers(
         parsed: &[&syn::File],
         file: &str,
-        files: Files<'_>,
+        (files, crates): (Files<'_>, Crates<'_>),
         templates: Templates,
         types: &[(&str, TypeDesc)],
     ) -> Result<Items, SourceError> {
         let beside = Beside::of(file, files);
-        let alone = |_: &str, _: &str| Ok(None);
-        Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types, &alone)
+        Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types, crates)
     }
 
     fn collect_with(
@@ -111,6 +110,7 @@ impl Items {
         }
         // One file after the other, as they are mended.
         let Some((file, _)) = collector.errors.first().cloned() else {
+            collector.items.settle();
             return Ok(collector.items);
         };
         let errors = collector.errors.into_iter();
@@ -358,12 +358,13 @@ impl Collector<'_> {
         let syn::Type::Path(path) = &*item.self_ty else {
             return;
         };
-        let Some(name) = path.path.get_ident() else {
+        if path.qself.is_some() {
             return;
-        };
-        let owner = match Scalar::from_name(&plain(name)) {
-            Some(scalar) => vec![scalar.name().to_owned()],
-            None => child(module, name),
+        }
+        let written: Vec<String> = path.path.segments.iter().map(|s| plain(&s.ident)).collect();
+        let owner = match written.as_slice() {
+            [name] if Scalar::from_name(name).is_some() => written.clone(),
+            _ => module.iter().chain(&written).cloned().collect(),
         };
         let file = self.items.file.clone();
         let is_marked = self.keep(is_device(&item.attrs)).unwrap_or(true);
@@ -407,6 +408,8 @@ impl Collector<'_> {
         }
         self.items.blocks.push(Block {
             owner,
+            written,
+            module: module.clone(),
             of_trait: trait_of(item),
             members,
         });

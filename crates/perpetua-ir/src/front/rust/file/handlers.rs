@@ -9,6 +9,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 
 use super::collect::Collector;
+use super::crates::Crates;
 use super::marks::{derives, marks_of, tokens_of};
 use super::modules::Files;
 use super::{Item, ItemKind, Items, ModulePath, parse};
@@ -38,7 +39,8 @@ pub struct HandlerKernels {
     pub batched: FunctionDef,
 }
 
-/// The handlers of a source file and of its modules, in the order in which they stand; `files` gives the texts of modules in files of their own.
+/// The handlers of a source file and of its modules, in the order in which they stand; `files` gives the texts of modules in files of their own,
+/// `crates` says where other crates' first files are.
 ///
 /// # Errors
 /// A file does not parse, or a marked item is outside the kernel language: all refusals together.
@@ -46,6 +48,7 @@ pub fn handlers_in_file(
     text: &str,
     file: &str,
     files: Files<'_>,
+    crates: Crates<'_>,
     library: &HandlerLibrary<'_>,
 ) -> Result<Vec<HandlerKernels>, SourceError> {
     let items = parse::with_room(|| {
@@ -57,7 +60,8 @@ pub fn handlers_in_file(
             resident: template(library.resident, "__resident_kernel")?,
             batched: template(library.batched, "__batched_kernel")?,
         };
-        Items::collect_handlers(&[&own, &below], file, files, templates, &library.types)
+        let beside = (files, crates);
+        Items::collect_handlers(&[&own, &below], file, beside, templates, &library.types)
     })?;
     let items = Arc::new(items);
     let kernel = |path: &[String]| match items.items.get(path) {
@@ -67,7 +71,11 @@ pub fn handlers_in_file(
         }) => Some(items.function(tree.clone(), module.clone(), None)),
         _ => None,
     };
-    let handlers = items.handlers.iter().filter_map(|handler| {
+    let own = items
+        .handlers
+        .iter()
+        .filter(|handler| items.root_of(&handler.resident) == 0);
+    let handlers = own.filter_map(|handler| {
         Some(HandlerKernels {
             name: handler.name.clone(),
             resident: kernel(&handler.resident)?,

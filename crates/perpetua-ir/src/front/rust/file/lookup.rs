@@ -8,10 +8,9 @@ use perpetua_syntax::{
 };
 
 use super::constants::std_constant;
-use super::{Block, Defaults, Item, ItemKind, Items, ModulePath, globs};
+use super::{Defaults, Item, ItemKind, Items, ModulePath, globs};
 use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey, parts};
 use crate::front::rust::infer::{Program, convert_type, ty::Unifier};
-use crate::front::rust::resolve::members::Members;
 use crate::front::rust::resolve::{FunctionDef, Resolved, Resolver};
 
 /// How many definitions may lead to one another: more is a circle.
@@ -25,7 +24,7 @@ pub(super) type Refusal = (String, String);
 pub(super) type Result<T> = std::result::Result<T, Refusal>;
 
 /// What a path leads to.
-enum Found<'a> {
+pub(super) enum Found<'a> {
     Item(Vec<String>, &'a Item),
     /// A member of a type, or a function that a trait gives it: the type's path, the name.
     Member(Vec<String>, String),
@@ -86,47 +85,6 @@ impl Items {
         }
     }
 
-    /// The members of the file's types.
-    fn members(self: &Arc<Self>) -> Members {
-        let mut members = Members::default();
-        for block in &self.blocks {
-            let Ok(ty) = self.type_at(&block.owner, 1) else {
-                continue;
-            };
-            let of_trait = block.of_trait.as_ref().and_then(|path| path.last());
-            let compares = of_trait.is_some_and(|of| of == "PartialEq" || of == "PartialOrd");
-            let mut found = members.block_of(ty, of_trait.map(String::as_str));
-            for (name, item) in &block.members {
-                match self.item_meaning(name, item, &block.owner, 1) {
-                    Ok(meaning) => found.add(name, meaning),
-                    // Without it, values are compared by their fields.
-                    Err((cause, remedy)) if compares => found.add(name, Resolved::Refused { cause, remedy }),
-                    Err(_) => {}
-                }
-            }
-            for (name, item) in self.defaults(block) {
-                if let Ok(meaning) = self.item_meaning(name, &item, &block.owner, 1) {
-                    found.default(name, meaning);
-                }
-            }
-        }
-        self.generic_members(&mut members);
-        members
-    }
-
-    /// What a block's trait has for blocks without it.
-    fn defaults(&self, block: &Block) -> Vec<(&str, Item)> {
-        let module = block.members.first().map(|(_, item)| &item.module);
-        let found = module.and_then(|module| self.trait_at(block.of_trait.as_ref(), module));
-        found.map_or_else(Vec::new, |(module, defaults)| {
-            let known = defaults.known.iter().map(|(name, kind)| {
-                let (module, kind) = (module.clone(), kind.clone());
-                (name.as_str(), Item { module, kind })
-            });
-            known.collect()
-        })
-    }
-
     /// The trait that a block in `module` names, with the module in which it stands.
     pub(super) fn trait_at(
         &self,
@@ -143,7 +101,7 @@ impl Items {
     }
 
     /// What an item of a block of `owner` means.
-    fn item_meaning(
+    pub(super) fn item_meaning(
         self: &Arc<Self>,
         name: &str,
         item: &Item,
@@ -253,7 +211,7 @@ impl Items {
     }
 
     /// What the path means where it stands in `module`; `None` where it leads out of the file.
-    fn find(
+    pub(super) fn find(
         &self,
         segments: &[String],
         module: &ModulePath,

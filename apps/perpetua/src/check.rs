@@ -1,0 +1,301 @@
+//! `perpetua check`: whether each kernel of a package, or of files, can be lowered, verified and rendered for each target. Programs
+//! of a package say it themselves, before their `main`; nothing of theirs runs. Must not know how.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+use perpetua::kernel::check::{ASKED, BETWEEN, ROOT, Refusal, on_targets};
+use perpetua_ir::front::rust::LowerError;
+use serde::Deserialize;
+
+use super::Failure;
+use super::emit;
+use super::say::{self, say};
+use super::source::{self, File};
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// A target that each kernel must fit, too: without it, what a target alone lacks is a note
+    #[arg(long, value_enum, value_name = "TARGET")]
+    on: Vec<On>,
+    /// Rust files; or options of `cargo build` (-p, --workspace, --features …): the package's binaries, examples and tests are built,
+    /// and none is run
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FILES | OPTIONS"
+    )]
+    what: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum On {
+    /// NVIDIA GPUs
+    Ptx,
+    /// CUDA C++
+    #[value(alias = "cuda")]
+    CudaC,
+    /// Browsers, and GPUs through wgpu
+    Wgsl,
+    /// Apple's GPUs
+    Msl,
+}
+
+impl On {
+    /// How the renderers call it.
+    fn is(self, target: &str) -> bool {
+        let own = match self {
+            On::Ptx => "PTX",
+            On::CudaC => "CUDA C",
+            On::Wgsl => "WGSL",
+            On::Msl => "MSL",
+        };
+        target.starts_with(own)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let is_source = |arg: &OsString| Path::new(arg).extension().is_some_and(|ext| ext == "rs");
+    let (count, found) = match args.what.iter().any(is_source) {
+        true => of_files(&args.what)?,
+        false => of_package(&args.what)?,
+    };
+    told(count, &found, &args.on)
+}
+
+/// Shows what is refused, and says how many kernels that are.
+fn told(count: usize, found: &[Refusal], on: &[On]) -> Result<(), Failure> {
+    let (mut refused, mut shown) = (HashSet::new(), HashSet::new());
+    let mut elsewhere: BTreeMap<&str, HashSet<_>> = BTreeMap::new();
+    for refusal in found {
+        let kernel = (&refusal.kernel, &refusal.file);
+        let target = refusal.target.as_deref();
+        if let Some(target) = target.filter(|target| !on.iter().any(|on| on.is(target))) {
+            elsewhere.entry(target).or_default().insert(kernel);
+            continue;
+        }
+        refused.insert(kernel);
+        // Instances of a generic kernel may have one mistake.
+        if shown.insert((
+            target,
+            &refusal.file,
+            refusal.line,
+            &refusal.place,
+            &refusal.cause,
+        )) {
+            show(refusal, target);
+        }
+    }
+    let kernels = if count == 1 { "kernel" } else { "kernels" };
+    if !elsewhere.is_empty() {
+        let each = elsewhere
+            .iter()
+            .map(|(target, kernels)| format!("{} not for {target}", kernels.len()));
+        let each = each.collect::<Vec<_>>().join(", ");
+        let options = [On::Ptx, On::CudaC, On::Wgsl, On::Msl].into_iter();
+        let options = options.filter(|on| elsewhere.keys().any(|target| on.is(target)));
+        let options = options.filter_map(|on| Some(format!("`--on {}`", on.to_possible_value()?.get_name())));
+        let options = options.collect::<Vec<_>>().join(", ");
+        say(format!(
+            "note: of {count} {kernels}, {each}: {options} shows which and why"
+        ));
+    }
+    match refused.len() {
+        0 => say(format!("{count} {kernels} checked, none refused")),
+        n => return Err(format!("{n} of {count} {kernels} refused").into()),
+    }
+    Ok(())
+}
+
+/// Shows a mistake under its line.
+fn show(refusal: &Refusal, target: Option<&str>) {
+    let Refusal { kernel, file, .. } = refusal;
+    let of = match (target, kernel.contains('<')) {
+        (Some(target), _) => format!(" (`{kernel}` for {target})"),
+        (None, true) => format!(" (`{kernel}`)"),
+        (None, false) => String::new(),
+    };
+    let error = LowerError {
+        file: file.as_str().into(),
+        line: refusal.line,
+        place: refusal.place.clone(),
+        cause: refusal.cause.clone() + &of,
+        remedy: String::new(),
+    };
+    let path = PathBuf::from(file);
+    let text = source::read(&path).unwrap_or_default();
+    File::new(&path, &text).not_lowered(&error);
+}
+
+/// The kernels of files: how many, and what of them is refused.
+fn of_files(files: &[OsString]) -> Result<(usize, Vec<Refusal>), Failure> {
+    let (mut count, mut found) = (0, Vec::new());
+    for path in files {
+        let text = source::read(Path::new(path))?;
+        let file = File::new(path, &text);
+        let all = file.all_kernels()?;
+        let handlers = emit::handlers(&file)?;
+        if all.is_empty() && handlers.is_empty() {
+            return Err(format!("{} has no function marked #[kernel] or #[ring_kernel]", file.name).into());
+        }
+        for (name, function, how) in handlers {
+            count += 1;
+            found.extend(on_targets(&name, &function, &how));
+        }
+        for kernel in &all {
+            if !kernel.function.tree()?.generics.is_empty() {
+                say(format!(
+                    "note: `{}` of {} is generic, and a file does not say with what: `perpetua emit` takes its arguments, and `perpetua check` \
+                     finds those that a package's programs use",
+                    say::name(&kernel.name),
+                    file.name
+                ));
+                continue;
+            }
+            count += 1;
+            found.extend(on_targets(&kernel.name, &kernel.function, &kernel.how));
+        }
+    }
+    Ok((count, found))
+}
+
+/// What cargo says of what it has built, as far as it is needed.
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+}
+
+/// The kernels of a package's programs.
+fn of_package(options: &[OsString]) -> Result<(usize, Vec<Refusal>), Failure> {
+    let root = root(options)?;
+    let mut command = cargo();
+    command.args(["build", "--message-format=json-render-diagnostics"]);
+    let narrows = [
+        "--bin",
+        "--example",
+        "--test",
+        "--bench",
+        "--lib",
+        "--all-targets",
+    ];
+    let is_narrow = |option: &OsString| {
+        let option = option.to_string_lossy();
+        narrows.iter().any(|narrow| option.starts_with(narrow))
+    };
+    if !options.iter().any(is_narrow) {
+        command.args(["--bins", "--examples", "--tests"]);
+    }
+    let failed = |e: std::io::Error| format!("`cargo build`: {e}");
+    let mut child = command
+        .args(options)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut programs = Vec::new();
+    for line in child
+        .stdout
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+    {
+        let artifact = serde_json::from_str(&line.map_err(failed)?);
+        programs.extend(artifact.ok().and_then(|artifact: Artifact| artifact.executable));
+    }
+    if !child.wait().map_err(failed)?.success() {
+        return Err("`cargo build` failed".into());
+    }
+    let report = tempfile::NamedTempFile::new().map_err(|e| format!("a file for what is found: {e}"))?;
+    let mut asked = false;
+    for program in &programs {
+        asked |= ask(program, report.path(), &root)?;
+    }
+    if !asked {
+        return Err(format!(
+            "none of {} programs knows its kernels: those do that use `perpetua` and are built with debug assertions",
+            programs.len()
+        )
+        .into());
+    }
+    let report = std::fs::read_to_string(report.path()).map_err(|e| format!("what was found: {e}"))?;
+    Ok(read(&report, &root))
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The folder from which the compiler names sources.
+fn root(options: &[OsString]) -> Result<PathBuf, Failure> {
+    let mut command = cargo();
+    command.args(["locate-project", "--workspace", "--message-format=plain"]);
+    let named = options.iter().position(|option| option == "--manifest-path");
+    if let Some(path) = named.and_then(|at| options.get(at + 1)) {
+        command.arg("--manifest-path").arg(path);
+    }
+    let joined = |option: &&OsString| option.to_string_lossy().starts_with("--manifest-path=");
+    command.args(options.iter().find(joined));
+    let output = command
+        .output()
+        .map_err(|e| format!("`cargo locate-project`: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let manifest = Path::new(text.trim());
+    match manifest.parent() {
+        Some(folder) if output.status.success() => Ok(folder.to_owned()),
+        _ => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            let why = why.lines().find_map(|line| line.strip_prefix("error: "));
+            Err(say::name(why.unwrap_or("`cargo locate-project` failed")).into())
+        }
+    }
+}
+
+/// Has a program add to the report what it finds; says whether it is one that does so instead of running.
+fn ask(program: &Path, report: &Path, root: &Path) -> Result<bool, Failure> {
+    let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", say::file(program));
+    let bytes = std::fs::read(program).map_err(|e| failed(&e))?;
+    // What the program holds that answers; this one, which asks, need not.
+    let mark = format!("{ASKED} is answered");
+    if !bytes.windows(mark.len()).any(|window| window == mark.as_bytes()) {
+        return Ok(false);
+    }
+    let mut command = Command::new(program);
+    command
+        .env(ASKED, report)
+        .env(ROOT, root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let status = command.status().map_err(|e| failed(&e))?;
+    match status.success() {
+        true => Ok(true),
+        false => Err(failed(&format!("its kernels could not be checked: {status}")).into()),
+    }
+}
+
+/// Reads a report.
+fn read(report: &str, root: &Path) -> (usize, Vec<Refusal>) {
+    let (mut count, mut name, mut found) = (0, "", Vec::new());
+    for line in report.lines() {
+        let parts: Vec<&str> = line.split(BETWEEN).collect();
+        match *parts.as_slice() {
+            ["kernel", kernel, ..] => {
+                count += 1;
+                name = kernel;
+            }
+            ["refused", target, file, line, start, end, cause] => found.push(Refusal {
+                kernel: name.to_owned(),
+                target: (!target.is_empty()).then(|| target.to_owned()),
+                file: root.join(file).to_string_lossy().into_owned(),
+                line: line.parse().unwrap_or(0),
+                place: start.parse().unwrap_or(0)..end.parse().unwrap_or(0),
+                cause: cause.to_owned(),
+            }),
+            _ => {}
+        }
+    }
+    (count, found)
+}
