@@ -1,6 +1,9 @@
 //! Files that rustc does not see: conditions on items, and names that are given twice.
 
-use perpetua_ir::front::rust::{kernels_in_file, kernels_in_files};
+use perpetua_cpu::interp::{Arg, BufferRef};
+use perpetua_ir::front::rust::{Instantiation, kernels_in_file, kernels_in_files};
+
+use crate::run::{kernel, launch, lowered};
 
 fn check(text: &str, expect: Result<&[&str], &[(&str, &str)]>) {
     match (kernels_in_file(text, "k.rs"), expect) {
@@ -357,4 +360,44 @@ fn functions_have_items_of_their_own() {
             y[0] = a[M - 1] + g();
         }";
     assert_eq!(of_files(&[("k.rs", text)]), Ok(vec!["k".to_owned()]));
+}
+
+#[test]
+fn constants_are_what_device_functions_give() {
+    let text = "
+        mod shapes {
+            #[derive(Clone, Copy, GpuType)] #[repr(C)] pub struct Pair { pub a: f32, pub b: f32 }
+        }
+        use shapes::Pair;
+        #[device] impl Pair { const fn both(v: f32) -> Pair { Pair { a: v, b: v + 1.0 } } }
+        #[device] impl shapes::Pair { const fn sum(self) -> f32 { self.a + self.b } }
+        #[device] const fn squares(n: usize) -> [u32; 4] {
+            let mut all = [0; 4];
+            let mut i = 0;
+            while i < n { all[i] = (i * i) as u32; i += 1; }
+            all
+        }
+        const SQUARES: [u32; 4] = squares(4);
+        const NINE: u32 = SQUARES[3];
+        const PAIR: Pair = Pair::both(2.0);
+        fn host() -> f32 { 1.0 }
+        const HOST: f32 = host();
+        #[kernel] fn k(x: &mut [f32]) { x[0] = NINE as f32 + SQUARES[2] as f32 * PAIR.sum(); }
+        #[kernel] fn refused(x: &mut [f32]) { x[0] = HOST; }";
+    let how = Instantiation::default();
+    let found = kernel(text, "k", &how);
+    let mut x = vec![0.0f32];
+    launch(
+        &found,
+        [1, 1, 1],
+        [1, 1, 1],
+        &[Arg::Buffer(BufferRef::from_slice(&mut x))],
+    )
+    .unwrap();
+    assert_eq!(x, [29.0]);
+    let error = lowered(text, "refused", &how).unwrap_err();
+    assert!(
+        error.contains("the constant `HOST` is what `host` gives"),
+        "{error}"
+    );
 }

@@ -208,7 +208,7 @@ pub enum Resolved {
     GenericStruct(Arc<GenericStruct>),
     /// A `#[device]` function.
     Device(FunctionDef),
-    /// A constant of a generic block: the function that gives it.
+    /// A constant of a generic block, or of a file where it calls functions: the function that gives it.
     Computed(FunctionDef),
     /// Nothing that kernels can use; says why and what to do.
     Refused {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use perpetua_syntax::{ConstDef, DEBUG_ASSERTIONS, PathUsage, Scalar};
+use perpetua_syntax::{Block, ConstDef, DEBUG_ASSERTIONS, Function, FunctionKind, PathUsage, Scalar};
 
 use super::lookup::{Result, WIDTH};
 use super::{Items, ModulePath};
@@ -72,6 +72,41 @@ impl Items {
         let ty =
             convert_type(&program, &loaded, &[], &mut Unifier::default(), &def.ty, 0).map_err(refused)?;
         constant(&program, &loaded, &[], &def.value, &ty).map_err(refused)
+    }
+}
+
+impl Items {
+    /// Whether a constant is what device functions give.
+    pub(super) fn calls(self: &Arc<Self>, def: &ConstDef, module: &ModulePath, steps: u32) -> bool {
+        let meaning = |path| (path, self.meaning(path, module, None, steps + 1));
+        def.paths
+            .iter()
+            .map(meaning)
+            .any(|(path, meaning)| match meaning {
+                Ok(Resolved::Device(_) | Resolved::Computed(_)) => true,
+                Ok(Resolved::Type(_) | Resolved::GenericStruct(_)) => path.usage == PathUsage::Call,
+                _ => false,
+            })
+    }
+}
+
+/// A constant as the function that gives it.
+pub(super) fn as_function(def: &ConstDef) -> Function {
+    Function {
+        name: def.name.clone(),
+        kind: FunctionKind::Device,
+        file: String::new(),
+        line: def.value.line,
+        own: None,
+        generics: Vec::new(),
+        params: Vec::new(),
+        ret: Some(def.ty.clone()),
+        body: Block {
+            stmts: Vec::new(),
+            end_line: def.value.line,
+            value: Some(Box::new(def.value.clone())),
+        },
+        paths: def.paths.clone(),
     }
 }
 

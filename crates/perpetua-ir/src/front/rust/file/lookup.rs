@@ -7,7 +7,7 @@ use perpetua_syntax::{
     Type,
 };
 
-use super::constants::std_constant;
+use super::constants::{as_function, std_constant};
 use super::{Defaults, Item, ItemKind, Items, ModulePath, globs};
 use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey, parts};
 use crate::front::rust::infer::{Program, convert_type, ty::Unifier};
@@ -196,9 +196,18 @@ impl Items {
                     item.module.clone(),
                     None,
                 ))),
-                ItemKind::Const(def) => self.once(at, steps, || {
-                    self.value(def, &item.module, None, steps).map(Resolved::Const)
-                }),
+                ItemKind::Const(def) => {
+                    let computed = |refused| match self.calls(def, &item.module, steps) {
+                        true => Ok(Resolved::Computed(self.function(
+                            Arc::new(as_function(def)),
+                            item.module.clone(),
+                            None,
+                        ))),
+                        false => Err(refused),
+                    };
+                    let value = || self.value(def, &item.module, None, steps).map(Resolved::Const);
+                    self.once(at, steps, || value().or_else(computed))
+                }
                 ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
                 _ => self.type_named(&at, steps),
             },

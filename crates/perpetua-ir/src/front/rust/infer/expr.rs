@@ -260,6 +260,7 @@ impl Checker<'_> {
                 let ty = self.named_instance(of, &[], line)?;
                 self.const_of(ty, None, &last_name(&loaded, path), line)
             }
+            Resolved::Computed(function) => self.computed_by(function, line),
             other => Err(not_a(&loaded, path, line, "a constant", other)),
         }
     }

@@ -251,7 +251,8 @@ pub(crate) fn not_a(
     found: &Resolved,
 ) -> crate::front::rust::LowerError {
     let is = match found {
-        Resolved::Const(_) | Resolved::Computed(_) => "a constant",
+        Resolved::Const(_) => "a constant",
+        Resolved::Computed(_) => "what a function gives",
         Resolved::Type(_) | Resolved::GenericStruct(_) => "a type",
         Resolved::Device(_) => "a function",
         Resolved::Refused { .. } => "not usable",

@@ -171,6 +171,19 @@ impl Checker<'_> {
         Ok(Callee { function, own })
     }
 
+    /// A constant that a function gives which belongs to no type.
+    pub(in crate::front::rust::infer) fn computed_by(
+        &mut self,
+        function: &FunctionDef,
+        line: u32,
+    ) -> Result<Expr> {
+        let callee = Callee {
+            function: function.clone(),
+            own: None,
+        };
+        self.call_one_of(vec![callee], Vec::new(), &[], line)
+    }
+
     /// The constant `name` of a type, where a generic block computes it.
     pub(in crate::front::rust::infer) fn computed_constant(
         &mut self,
