@@ -358,7 +358,7 @@ fn read(
             return Err(syn::Error::new_spanned(ty, message));
         }
         _ => {
-            let message = "a message's fields are scalars, arrays of them, `MessageId`, and vectors (`Vec<f32>`, `Vec<u32>`, `Vec<i32>`): take a struct apart";
+            let message = "a message's fields are scalars, arrays of them, `MessageId`, and vectors (`Vec<f32>`, `Vec<u32>`, `Vec<i32>`): send an enum as its number (`kind as u32`), and a struct's fields one by one";
             return Err(syn::Error::new_spanned(ty, message));
         }
     })
