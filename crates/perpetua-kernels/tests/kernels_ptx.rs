@@ -117,7 +117,7 @@ fn staged() {
 #[test]
 fn staged_factors() {
     let tiles = [(256, 256), (128, 256), (128, 128), (128, 64)];
-    let promoted = [(256, 192), (256, 128), (128, 128), (128, 64)];
+    let promoted = [(256, 128), (128, 128), (64, 128), (128, 64)];
     let all = [
         (Factors::Tf32, Element::F32, tiles, false),
         (Factors::I8, Element::F32, tiles, false),

@@ -240,7 +240,7 @@ impl GemmKernel {
         GemmKernel::new(Schedule::Staged(None), m, n, k).with_element(Element::F16)
     }
 
-    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 64 x 128 or 128 x 64, with promoted sums 256 x 192, 256 x 128 (both by two blocks), 128 x 128, 64 x 128 or 128 x 64;
+    /// How many rows and columns a block of a product in stages computes at a time: 256 x 256 (by two blocks), 128 x 256, 128 x 128 64 x 128 or 128 x 64, with promoted sums 256 x 128 (by two blocks), 128 x 128, 64 x 128 or 128 x 64;
     /// the first is taken that is no larger than this, else 64 x 128. Without it the shape decides, and how many blocks the device runs. Other products stay as they are.
     pub fn with_tile(mut self, rows: usize, columns: usize) -> GemmKernel {
         if let Schedule::Staged(chosen) = &mut self.schedule {

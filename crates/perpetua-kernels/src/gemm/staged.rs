@@ -138,9 +138,6 @@ impl Instance {
             ($factor:ty, $result:ty) => {
                 match (self.promoted, self.tile) {
                     (false, _) => along!($factor, 128, $result),
-                    (true, Tile::NarrowPair) => {
-                        along!($factor, 128, $result, gemm_staged_pair, 128, 192, 24, 5, 1)
-                    }
                     (true, Tile::SquarePair) => {
                         along!($factor, 128, $result, gemm_staged_pair, 128, 128, 16, 6, 1)
                     }

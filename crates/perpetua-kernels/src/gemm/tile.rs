@@ -15,7 +15,6 @@ pub(super) enum Tile {
     Pair,
     Large,
     /// As [`Tile::Pair`], with fewer columns: where each lane has its sums twice.
-    NarrowPair,
     SquarePair,
     Square,
     Small,
@@ -24,10 +23,9 @@ pub(super) enum Tile {
 }
 
 impl Tile {
-    pub(super) const ALL: [Tile; 7] = [
+    pub(super) const ALL: [Tile; 6] = [
         Tile::Pair,
         Tile::Large,
-        Tile::NarrowPair,
         Tile::SquarePair,
         Tile::Square,
         Tile::Small,
@@ -38,7 +36,7 @@ impl Tile {
     pub(super) fn possible(factors: Factors, promoted: bool) -> impl Iterator<Item = Tile> {
         Tile::ALL.into_iter().filter(move |tile| match tile {
             Tile::Pair | Tile::Large => !promoted,
-            Tile::NarrowPair | Tile::SquarePair => promoted && factors.is_byte(),
+            Tile::SquarePair => promoted && factors.is_byte(),
             Tile::Square | Tile::Small | Tile::Thin => true,
         })
     }
@@ -47,7 +45,6 @@ impl Tile {
     pub(super) const fn size(self) -> [usize; 2] {
         match self {
             Tile::Pair | Tile::Large => [128, 256],
-            Tile::NarrowPair => [128, 192],
             Tile::SquarePair | Tile::Square => [128, 128],
             Tile::Small => [64, 128],
             Tile::Thin => [128, 64],
@@ -65,7 +62,7 @@ impl Tile {
     /// Blocks that have the same columns at a time.
     pub(super) const fn together(self) -> usize {
         match self {
-            Tile::Pair | Tile::NarrowPair | Tile::SquarePair => 2,
+            Tile::Pair | Tile::SquarePair => 2,
             Tile::Large | Tile::Square | Tile::Small | Tile::Thin => 1,
         }
     }
@@ -86,16 +83,15 @@ impl Tile {
             .min(self.count(m, n).saturating_mul(slices))
     }
 
-    /// In how many slices the depth of a product of so many stages is divided best on so many multiprocessors, and how long it takes then, in units of 10 ns on an H100.
+    /// In how many slices the depth of a product of so many stages is divided best on so many multiprocessors, and how long it takes then, in units of 10 ns on an H200.
     pub(super) fn slices(self, [m, n]: [usize; 2], stages: usize, multiprocessors: usize) -> (usize, usize) {
         // For a stage, and for the rest of a tile.
         let (stage, rest) = match self {
-            Tile::Pair => (68, 100),
+            Tile::Pair => (68, 240),
             Tile::Large => (72, 100),
-            Tile::NarrowPair => (56, 90),
-            Tile::SquarePair => (43, 75),
-            Tile::Square => (50, 75),
-            Tile::Small => (33, 50),
+            Tile::SquarePair => (40, 80),
+            Tile::Square => (42, 75),
+            Tile::Small => (31, 50),
             Tile::Thin => (30, 50),
         };
         let time = |slices: usize| {
@@ -103,7 +99,7 @@ impl Tile {
             let rounds = tiles.div_ceil(multiprocessors.max(1));
             let products = rounds.saturating_mul(stages.div_ceil(slices).saturating_mul(stage) + rest);
             // A launch of its own adds the slices up, from memory.
-            let sums = m.saturating_mul(n).saturating_mul(8 * slices) / 30_000;
+            let sums = m.saturating_mul(n).saturating_mul(8 * slices) / 50_000;
             products.saturating_add(if slices > 1 { 200 + sums } else { 0 })
         };
         let most = (stages / LEAST_STAGES).clamp(1, MOST_SLICES);

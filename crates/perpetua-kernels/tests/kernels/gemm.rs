@@ -88,10 +88,9 @@ pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
-const TILES: [[usize; 2]; 7] = [
+const TILES: [[usize; 2]; 6] = [
     [256, 256],
     [128, 256],
-    [256, 192],
     [256, 128],
     [128, 128],
     [64, 128],
@@ -128,7 +127,7 @@ pub(crate) fn staged_places(case: &mut Case) -> Result<(), Failed> {
         ] {
             for picks_rows in [true, false] {
                 launches += 1;
-                let [rows, columns] = TILES[launches % 7];
+                let [rows, columns] = TILES[launches % 6];
                 let picked = |i: usize| (i * 7 + 3) % k;
                 let number = |i: usize, j: usize| ((i * 37 + j * 5) % 2048) as f32;
                 // `op(A)` of m x k and `op(B)` of k x n.
