@@ -47,7 +47,7 @@ pub use attention::AttentionKernel;
 pub use byte_floats::{E4m3, E5m2};
 pub use element::Element;
 pub use error::{Error, Result};
-pub use gemm::{Factors, GemmKernel};
+pub use gemm::{Beside, Epilogue, Factors, GemmKernel};
 pub use kernel::Kernel;
 pub use quant::{DequantizeKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel};
 pub use rows::{LayerNormKernel, RmsNormKernel, SoftmaxKernel};

@@ -3,11 +3,16 @@
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+// What the macros write names the facade, whose kernel language is this crate's.
+extern crate perpetua_language as perpetua;
+
 use half::{bf16, f16};
+use perpetua::prelude::*;
 use perpetua_kernels::ptx::{PtxHalf, PtxKernel, PtxModule};
 use perpetua_kernels::{
-    AttentionKernel, DequantizeKernel, Element, Factors, GemmKernel, Kernel, LayerNormKernel, QuantFormat,
-    QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel, SoftmaxKernel,
+    AttentionKernel, Beside, DequantizeKernel, Element, Epilogue, Factors, GemmKernel, Kernel,
+    LayerNormKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel,
+    SoftmaxKernel,
 };
 use perpetua_vendor_tools::{nvdisasm, ptxas};
 
@@ -157,6 +162,44 @@ fn staged_factors() {
                 };
                 assert_eq!(code.matches(&instruction).count(), 4, "{code}");
                 assert_eq!(code.contains("UTMALDG.2D.MULTICAST"), rows == 256, "{code}");
+            }
+        }
+    }
+}
+
+/// Of a bias for each column.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Bias {
+    unit: u8,
+}
+
+#[device]
+impl Epilogue for Bias {
+    fn apply(element: f32, beside: f32) -> f32 {
+        element + beside
+    }
+}
+
+#[test]
+fn epilogues() {
+    for (rows, columns) in [(256, 256), (128, 128), (64, 128)] {
+        for beside in [Beside::Columns, Beside::Elements] {
+            for n in [512, 511] {
+                let kernel = GemmKernel::staged(512, n, 512)
+                    .with_element(Element::Bf16)
+                    .with_tile(rows, columns)
+                    .with_epilogue::<Bias>(beside);
+                let ptx = kernel.ptx_for(90).unwrap();
+                let Some(assembled) = ptxas(&ptx, "sm_90a").required("epilogue").unwrap() else {
+                    return;
+                };
+                let usage = &assembled.usage[0];
+                println!("{rows} x {columns} of {n}: {usage:?}");
+                assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
+                let complaints = ["serializ", "C75", "setmaxnreg", "warning"];
+                let complains = complaints.iter().find(|word| assembled.log.contains(**word));
+                assert_eq!(complains, None, "{}", assembled.log);
             }
         }
     }

@@ -6,13 +6,15 @@ use perpetua_ir::back::Capability;
 use perpetua_language::args;
 use perpetua_language::kernel::resident::U32x4;
 
+use super::epilogue::{Beside, Plain};
+use super::finish::Finish;
 use super::staged::{self, Lines};
 use super::tile::{MOST_TILES, Tile};
-use super::{Factors, GemmKernel, Schedule, arrange, written};
+use super::{Factors, GemmKernel, Schedule, arrange};
 use crate::byte_floats::{E4m3, E5m2};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, unchecked};
+use crate::kernel::{Kernel as _, unchecked};
 use crate::operand::Operand;
 
 /// What rows of A and B begin at multiples of, in bytes.
@@ -112,6 +114,19 @@ fn copied(
     let grid = (blocks(operand.rows), blocks(operand.columns));
     stream.launch(&function, LaunchConfig::new(grid, arrange::LANES), &all)?;
     Ok((bytes, shape))
+}
+
+/// A buffer of bytes as one of what C holds.
+fn of_result<'a>(kernel: &GemmKernel, bytes: &'a Buffer<u8>) -> Result<KernelArg<'a>> {
+    let KernelArg::Buffer(bytes) = bytes.arg() else {
+        return Ok(bytes.arg());
+    };
+    Ok(KernelArg::Buffer(match (kernel.factors(), kernel.element) {
+        (Some(Factors::I8), _) => bytes.cast::<i32>()?,
+        (_, Element::F32) => bytes.cast::<f32>()?,
+        (_, Element::F16) => bytes.cast::<f16>()?,
+        (_, Element::Bf16) => bytes.cast::<bf16>()?,
+    }))
 }
 
 impl GemmKernel {
@@ -227,46 +242,13 @@ impl GemmKernel {
         }
     }
 
-    /// A product without depth: there is nothing to describe to hardware.
-    fn launch_nothing(&self, stream: &Stream, c: &KernelArg<'_>) -> Result<()> {
-        let none = stream.device().alloc::<u8>(ALIGNED)?;
-        let KernelArg::Buffer(bytes) = none.arg() else {
-            return Ok(());
-        };
-        let (factor, result) = match (self.element, c) {
-            (Element::F16, _) => (bytes.cast::<f16>()?, c.clone()),
-            (Element::Bf16, _) => (bytes.cast::<bf16>()?, c.clone()),
-            // Zeros of integers are those of floats, and what is kept is.
-            (Element::F32, KernelArg::Buffer(buffer)) if self.factors() == Some(Factors::I8) => {
-                (bytes.cast::<f32>()?, KernelArg::Buffer(buffer.cast::<f32>()?))
-            }
-            (Element::F32, _) => (bytes.cast::<f32>()?, c.clone()),
-        };
-        if self.factors() == Some(Factors::I8) && self.beta != 0.0 {
-            return Ok(());
-        }
-        let [m, n, _] = self.size;
-        let pitch = self.operands()[2].pitch;
-        GemmKernel::naive(m, n, 0)
-            .with_element(self.element)
-            .with_scales(self.alpha, self.beta)
-            .with_pitches(0, n, pitch)
-            .launch(
-                stream,
-                &[
-                    KernelArg::Buffer(factor.clone()),
-                    KernelArg::Buffer(factor),
-                    result,
-                ],
-            )
-    }
-
     /// `check` has found room for all three.
     pub(super) fn launch_staged(
         &self,
         stream: &Stream,
         operands: &[Operand; 3],
         [a, b, c]: [&KernelArg<'_>; 3],
+        beside: Option<&KernelArg<'_>>,
     ) -> Result<()> {
         let name = self.function().name();
         let [m, n, k] = self.size;
@@ -296,14 +278,11 @@ impl GemmKernel {
                 });
             }
         }
-        if k == 0 {
-            return self.launch_nothing(stream, c);
-        }
         let multiprocessors = stream.device().info().multiprocessors.unwrap_or(1).max(1) as usize;
         let tile = self.staged_tile(multiprocessors);
         let stages = self.stages_of(factors);
         let slices = match self.slices {
-            Some(slices) => slices.clamp(1, stages),
+            Some(slices) => slices.clamp(1, stages.max(1)),
             None => tile.slices([m, n], stages, multiprocessors).0,
         };
         let result = &operands[2];
@@ -315,6 +294,17 @@ impl GemmKernel {
             });
         }
         let (memory, lines) = self.memory_of_result(result, c)?;
+        // Without an epilogue there is a buffer of nothing.
+        let none = stream.device().alloc::<u8>(0)?;
+        let x = match beside {
+            Some(beside) => beside.clone(),
+            None => of_result(self, &none)?,
+        };
+        if k == 0 {
+            // There is nothing to describe to hardware, and nothing to add up.
+            let nothing = stream.device().alloc::<U32x4>(1)?;
+            return self.add_up(stream, &nothing, [0; 3], result, (memory, lines), x);
+        }
         let mut kernel = *self;
         // Slices of the depth are written by themselves, and added up then.
         let pitch = n.next_multiple_of(4);
@@ -341,7 +331,13 @@ impl GemmKernel {
         if sliced.is_some() {
             (instance.result, instance.lines) = (Element::F32, Lines::Whole);
         }
-        let mut function = instance.function();
+        // Slices are finished when they are added up.
+        let finish = self.finish();
+        let [x_row, x_column] = self.beside_steps();
+        let mut function = match sliced.is_some() {
+            true => instance.function::<Plain>(),
+            false => (finish.product)(instance),
+        };
         let [left, right] = shapes;
         let mut all = args![
             m,
@@ -356,6 +352,8 @@ impl GemmKernel {
             slices,
             apart,
             if sliced.is_some() { pitch } else { result.pitch },
+            x_row,
+            x_column,
             if sliced.is_some() { 1.0 } else { self.alpha },
             if sliced.is_some() { 0.0 } else { self.beta }
         ]
@@ -366,20 +364,29 @@ impl GemmKernel {
                 None => arg.clone(),
             });
         }
-        all.push(match &sliced {
-            Some(sliced) => sliced.arg(),
-            None => memory.clone(),
-        });
+        match &sliced {
+            Some(sliced) => {
+                let KernelArg::Buffer(none) = none.arg() else {
+                    return Ok(());
+                };
+                let of_sums = match factors {
+                    Factors::I8 => none.cast::<i32>()?,
+                    _ => none.cast::<f32>()?,
+                };
+                all.extend([KernelArg::Buffer(of_sums), sliced.arg()]);
+            }
+            None => all.extend([x.clone(), memory.clone()]),
+        }
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; where several of its elements are
-            // accessed at once, rows are as many times as long, and begin at such a multiple. A and B are described by their shapes, which a launch compares with the
+            // accessed at once, rows are as many times as long, and begin at such a multiple. An epilogue's buffer has what stands beside each element of C, and an epilogue reaches no memory. A and B are described by their shapes, which a launch compares with the
             // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
         let blocks = tile.blocks(m, n, slices, multiprocessors) as u32;
         stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?;
         match &sliced {
-            Some(sliced) => self.add_up(stream, sliced, [slices, apart, pitch], result, (memory, lines)),
+            Some(sliced) => self.add_up(stream, sliced, [slices, apart, pitch], result, (memory, lines), x),
             None => Ok(()),
         }
     }
@@ -392,38 +399,42 @@ impl GemmKernel {
         [slices, apart, pitch]: [usize; 3],
         result: &Operand,
         (memory, lines): (KernelArg<'_>, Lines),
+        x: KernelArg<'_>,
     ) -> Result<()> {
         let [m, n, _] = self.size;
         let memory = match (lines, memory) {
             (Lines::Whole, KernelArg::Buffer(buffer)) => KernelArg::Buffer(buffer.cast::<u32>()?),
             (_, memory) => memory,
         };
-        macro_rules! of {
-            ($result:ty) => {
-                match lines {
-                    Lines::Halves => written::gemm_summed::kernel::<$result, u16>(),
-                    _ => written::gemm_summed::kernel::<$result, u32>(),
-                }
-            };
-        }
-        let mut function = match (self.factors(), self.element) {
-            (Some(Factors::I8), _) => of!(i32),
-            (_, Element::F32) => of!(f32),
-            (_, Element::F16) => of!(f16),
-            (_, Element::Bf16) => of!(bf16),
-        };
+        let mut function = (self.finish().sums)(self.staged_instance(Tile::Small, lines));
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; two of its elements are accessed at once
-            // only where rows are twice as long, and begin at such a multiple. The slices' memory has been made for theirs. Nothing divides by zero, for there are columns.
+            // only where rows are twice as long, and begin at such a multiple. An epilogue's buffer has what stands beside each of its elements, and an epilogue reaches no memory. The slices' memory has been made for theirs. Nothing divides by zero, for there are columns.
             function = unsafe { unchecked(function) };
         }
         let scales = args![self.alpha, self.beta];
-        let mut all = args![m, n, slices, apart, pitch, result.pitch].to_vec();
+        let [x_row, x_column] = self.beside_steps();
+        let mut all = args![m, n, slices, apart, pitch, result.pitch, x_row, x_column].to_vec();
         all.extend_from_slice(scales);
-        all.extend([sliced.arg(), memory]);
+        all.extend([sliced.arg(), x, memory]);
         let lanes = m.saturating_mul(n.div_ceil(4));
         let blocks = u32::try_from(lanes.div_ceil(256)).unwrap_or(u32::MAX);
         Ok(stream.launch(&function, LaunchConfig::new(blocks, 256), &all)?)
+    }
+
+    /// What is done with elements before they are stored.
+    pub(super) fn finish(&self) -> Finish {
+        self.epilogue.unwrap_or_else(|| Finish::of::<Plain>(None))
+    }
+
+    /// How far it is in the further buffer of an epilogue from row to row and from column to column.
+    fn beside_steps(&self) -> [usize; 2] {
+        match self.finish().beside {
+            None => [0, 0],
+            Some(Beside::Columns) => [0, 1],
+            Some(Beside::Rows) => [1, 0],
+            Some(Beside::Elements) => [self.size[1], 1],
+        }
     }
 
     /// How many stages the depth is.

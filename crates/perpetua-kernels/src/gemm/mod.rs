@@ -1,6 +1,9 @@
 //! Products of matrices: `C = alpha op(A) op(B) + beta C`. Must not know what is done with the result.
 
 mod arrange;
+mod epilogue;
+mod factors;
+mod finish;
 mod in_stages;
 mod naive;
 mod staged;
@@ -18,44 +21,13 @@ use crate::element::{Element, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
+pub use epilogue::{Beside, Epilogue};
+pub use factors::Factors;
+use finish::Finish;
 use tensor_core::{Halves, Instance};
 
 /// Most rows or columns of a matrix whose product is computed in tiles.
 const MOST: usize = 1 << 31;
-
-/// What a product in stages multiplies, as A and B hold it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Factors {
-    /// `f16`, which C holds, too, unless [`GemmKernel::with_element`] is given `F32` afterwards.
-    F16,
-    /// `bf16`; as before.
-    Bf16,
-    /// `f32` of which the low 13 bits do not count; C holds `f32`.
-    Tf32,
-    /// [`E4m3`](crate::E4m3); C holds what [`GemmKernel::with_element`] says. Tensor cores keep 14 bits of a sum: [`GemmKernel::with_promoted_sums`] has more.
-    E4m3,
-    /// [`E5m2`](crate::E5m2); as before.
-    E5m2,
-    /// `i8`; C holds `i32`, and sums are exact, and wrap.
-    I8,
-}
-
-impl Factors {
-    /// Bytes of one of them.
-    fn bytes(self) -> usize {
-        match self {
-            Factors::F16 | Factors::Bf16 => 2,
-            Factors::Tf32 => 4,
-            Factors::E4m3 | Factors::E5m2 | Factors::I8 => 1,
-        }
-    }
-
-    /// Whether they are floats of a byte.
-    fn is_byte(self) -> bool {
-        matches!(self, Factors::E4m3 | Factors::E5m2)
-    }
-}
 
 /// How the product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +81,8 @@ pub struct GemmKernel {
     promoted: bool,
     /// Slices of the depth of a product in stages.
     slices: Option<usize>,
+    /// What is done with elements before they are stored.
+    epilogue: Option<Finish>,
 }
 
 impl GemmKernel {
@@ -125,6 +99,7 @@ impl GemmKernel {
             multiplies: None,
             promoted: false,
             slices: None,
+            epilogue: None,
         }
     }
 
@@ -279,7 +254,8 @@ impl GemmKernel {
         match factors {
             Factors::F16 => self.element = Element::F16,
             Factors::Bf16 => self.element = Element::Bf16,
-            Factors::Tf32 | Factors::I8 => self.element = Element::F32,
+            Factors::Tf32 => self.element = Element::F32,
+            Factors::I8 => (self.element, self.epilogue) = (Element::F32, None),
             Factors::E4m3 | Factors::E5m2 => {}
         }
         self
@@ -296,6 +272,18 @@ impl GemmKernel {
     /// products with fewer tiles than a GPU has multiprocessors. Without it shape and device decide. Other products stay as they are.
     pub fn with_slices(mut self, slices: usize) -> GemmKernel {
         self.slices = Some(slices);
+        self
+    }
+
+    /// Does something with each element before it is stored, in stages; launches take one buffer more, of what C holds, in front of C. [`Epilogue`] says how. Products of integers, and other products than
+    /// [`GemmKernel::tensor_core`] and [`GemmKernel::staged`], stay as they are.
+    pub fn with_epilogue<E: Epilogue>(mut self, beside: Beside) -> GemmKernel {
+        match self.schedule {
+            Schedule::TensorCore(_) => self.schedule = Schedule::Staged(None),
+            Schedule::Staged(_) if self.multiplies != Some(Factors::I8) => {}
+            _ => return self,
+        }
+        self.epilogue = Some(Finish::of::<E>(Some(beside)));
         self
     }
 
@@ -400,7 +388,7 @@ impl Kernel for GemmKernel {
             Schedule::Staged(_) => {
                 let [_, _, result] = self.operands();
                 let lines = self.lines(&result);
-                self.staged_instance(self.staged_tile(132), lines).function()
+                (self.finish().product)(self.staged_instance(self.staged_tile(132), lines))
             }
         }
     }
@@ -426,10 +414,19 @@ impl Kernel for GemmKernel {
                 shape: operand.to_string(),
             });
         }
-        check(function.name(), &operands, args)?;
         let [m, n, k] = self.size;
-        let [a, b, c] = args else {
-            // `check` has counted them.
+        let mut all = operands.to_vec();
+        if let Some(beside) = self.epilogue.and_then(|finish| finish.beside) {
+            let [rows, columns] = match beside {
+                Beside::Columns => [1, n],
+                Beside::Rows => [1, m],
+                Beside::Elements => [m, n],
+            };
+            all.insert(2, Operand::dense("beside", rows, columns));
+        }
+        check(function.name(), &all, args)?;
+        // `check` has counted them.
+        let ([a, b, beside @ .., c], true) = (args, args.len() >= 3) else {
             return Ok(());
         };
         if m == 0 || n == 0 {
@@ -455,10 +452,10 @@ impl Kernel for GemmKernel {
             }
             Schedule::Tiled(tile) => (in_tiles.to_vec(), [tile, tile]),
             Schedule::TensorCore(_) if self.stages && self.suits_stages(stream, &operands, [a, b, c]) => {
-                return self.launch_staged(stream, &operands, [a, b, c]);
+                return self.launch_staged(stream, &operands, [a, b, c], None);
             }
             Schedule::TensorCore(columns) => (in_tiles.to_vec(), [tensor_core::ROWS, columns]),
-            Schedule::Staged(_) => return self.launch_staged(stream, &operands, [a, b, c]),
+            Schedule::Staged(_) => return self.launch_staged(stream, &operands, [a, b, c], beside.first()),
         };
         let mut factors = [a.clone(), b.clone()];
         if matches!(self.schedule, Schedule::TensorCore(_)) {

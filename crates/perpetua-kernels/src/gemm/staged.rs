@@ -4,8 +4,9 @@
 use perpetua::prelude::*;
 
 use super::Factors;
+use super::epilogue::Epilogue;
 use super::tile::Tile;
-use super::written::{Sink, Written, both, halved, pair};
+use super::written::{Place, Sink, Written, beside, both, finished, halved, pair};
 use crate::byte_floats::{E4m3, E5m2};
 use crate::element::{Element, turned};
 
@@ -35,7 +36,7 @@ pub(super) enum Lines {
 
 impl Instance {
     /// The kernel, with all its checks.
-    pub(super) fn function(self) -> KernelFn {
+    pub(super) fn function<E: Epilogue>(self) -> KernelFn {
         // By how A and B lie in stages, of factors of 16 bits.
         macro_rules! halves {
             ($factor:ty, $result:ty, $kernel:ident, $high:tt, $panels:tt, $wide:tt, $columns:tt, $eighths:tt, $stages:tt) => {
@@ -152,9 +153,15 @@ impl Instance {
         macro_rules! written {
             ($kernel:ident, $factor:ty, $a:ty, $b:ty, $result:ty, $eighths:tt, $promoted:tt) => {
                 match self.lines {
-                    Lines::Whole => $kernel::kernel::<$factor, $a, $b, $result, U32x4, $eighths, $promoted>(),
-                    Lines::Words => $kernel::kernel::<$factor, $a, $b, $result, u32, $eighths, $promoted>(),
-                    Lines::Halves => $kernel::kernel::<$factor, $a, $b, $result, u16, $eighths, $promoted>(),
+                    Lines::Whole => {
+                        $kernel::kernel::<E, $factor, $a, $b, $result, U32x4, $eighths, $promoted>()
+                    }
+                    Lines::Words => {
+                        $kernel::kernel::<E, $factor, $a, $b, $result, u32, $eighths, $promoted>()
+                    }
+                    Lines::Halves => {
+                        $kernel::kernel::<E, $factor, $a, $b, $result, u16, $eighths, $promoted>()
+                    }
                 }
             };
         }
@@ -235,6 +242,7 @@ fn slice(number: u32, slices: u32, stages: u32) -> [u32; 2] {
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
 fn product<
+    E: Epilogue,
     T: Factor,
     A: GpuType,
     B: GpuType,
@@ -257,10 +265,13 @@ fn product<
     slices: usize,
     apart: usize,
     c_pitch: usize,
+    x_row: usize,
+    x_column: usize,
     alpha: f32,
     beta: f32,
     a: &[T],
     b: &[T],
+    x: &[O],
     c: &mut [C],
 ) {
     stage_factors::<A, B>(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch);
@@ -310,42 +321,50 @@ fn product<
             }
             let [top, left] = corner(unit / parts, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
             let beyond = (unit % parts) as usize * apart;
-            let (y, x) = ((top + below + down) as usize, left as usize);
+            let (y, left) = ((top + below + down) as usize, left as usize);
             // Columns that C has from this lane's first one on.
-            let room = n as u32 - (left + over).min(n as u32);
+            let room = n as u32 - (left as u32 + over).min(n as u32);
             for j in 0..2 {
-                let line = beyond + (y + j * 8) * c_pitch + x;
+                let line = beyond + (y + j * 8) * c_pitch + left;
                 let is_row = y + j * 8 < m;
+                let place = Place {
+                    row: y + j * 8,
+                    column: left + over as usize,
+                    rows: m,
+                    columns: n,
+                    x_row,
+                    x_column,
+                };
                 if C::is_line() && O::is_half() {
                     // Four lanes that have two columns of each eight come to have all of every fourth eight.
                     for i in 0..EIGHTHS / 4 {
                         let four = [
-                            pair::<O>(sums[i * 4][j], alpha),
-                            pair::<O>(sums[i * 4 + 1][j], alpha),
-                            pair::<O>(sums[i * 4 + 2][j], alpha),
-                            pair::<O>(sums[i * 4 + 3][j], alpha),
+                            pair::<E, O>(sums[i * 4][j], alpha, beside(place, i * 32), x),
+                            pair::<E, O>(sums[i * 4 + 1][j], alpha, beside(place, i * 32 + 8), x),
+                            pair::<E, O>(sums[i * 4 + 2][j], alpha, beside(place, i * 32 + 16), x),
+                            pair::<E, O>(sums[i * 4 + 3][j], alpha, beside(place, i * 32 + 24), x),
                         ];
                         let four = turned(four, lane);
                         let eighth = i * 4 + (lane % 4) as usize;
-                        if is_row && x + eighth * 8 < n {
+                        if is_row && left + eighth * 8 < n {
                             c[line / 8 + eighth] = C::line(four);
                         }
                     }
                 } else if C::is_line() {
                     // Two lanes that have two columns of each eight come to have four of every second eight.
                     for i in 0..EIGHTHS / 2 {
-                        let near = both::<O>(sums[i * 2][j], alpha);
-                        let far = both::<O>(sums[i * 2 + 1][j], alpha);
+                        let near = both::<E, O>(sums[i * 2][j], alpha, beside(place, i * 16), x);
+                        let far = both::<E, O>(sums[i * 2 + 1][j], alpha, beside(place, i * 16 + 8), x);
                         let four = halved(near, far, lane);
                         let fourth = i * 4 + (lane % 2 * 2 + lane / 2 % 2) as usize;
-                        if is_row && x + fourth * 4 < n {
+                        if is_row && left + fourth * 4 < n {
                             c[line / 4 + fourth] = C::line(four);
                         }
                     }
                 } else if O::is_half() && !C::is_half() {
                     for i in 0..EIGHTHS {
                         let column = over as usize + i * 8;
-                        if is_row && x + column < n {
+                        if is_row && left + column < n {
                             let at = (line + column) / 2;
                             let [low, high] = sums[i][j];
                             let (mut low_before, mut high_before) = (None, None);
@@ -353,8 +372,9 @@ fn product<
                                 low_before = Some(O::of_word(c[at].to_word() & 0xffff));
                                 high_before = Some(O::of_word(c[at].to_word() >> 16));
                             }
-                            let low = O::of(low, low_before, alpha, beta);
-                            let high = O::of(high, high_before, alpha, beta);
+                            let place = beside(place, i * 8);
+                            let low = finished::<E, O>(low, low_before, alpha, beta, place, x);
+                            let high = finished::<E, O>(high, high_before, alpha, beta, beside(place, 1), x);
                             c[at] = C::word(low.to_word() | high.to_word() << 16);
                         }
                     }
@@ -367,7 +387,14 @@ fn product<
                                 if beta != 0.0 {
                                     before = Some(O::of_word(c[first + (i * 8 + l)].to_word()));
                                 }
-                                let number = O::of(sums[i][j][l], before, alpha, beta);
+                                let number = finished::<E, O>(
+                                    sums[i][j][l],
+                                    before,
+                                    alpha,
+                                    beta,
+                                    beside(place, i * 8 + l),
+                                    x,
+                                );
                                 c[first + (i * 8 + l)] = C::word(number.to_word());
                             }
                         }
@@ -389,6 +416,7 @@ macro_rules! staged {
             reason = "a kernel's arguments are its buffers and its shapes"
         )]
         fn $name<
+            E: Epilogue,
             T: Factor,
             A: GpuType,
             B: GpuType,
@@ -409,15 +437,18 @@ macro_rules! staged {
             slices: usize,
             apart: usize,
             c_pitch: usize,
+            x_row: usize,
+            x_column: usize,
             alpha: f32,
             beta: f32,
             a: &[T],
             b: &[T],
+            x: &[O],
             c: &mut [C],
         ) {
             $($declares)*
-            product::<T, A, B, O, C, $high, EIGHTHS, $together, PROMOTED>(
-                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, slices, apart, c_pitch, alpha, beta, a, b, c,
+            product::<E, T, A, B, O, C, $high, EIGHTHS, $together, PROMOTED>(
+                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, slices, apart, c_pitch, x_row, x_column, alpha, beta, a, b, x, c,
             );
         }
     };

@@ -2,6 +2,7 @@
 
 use perpetua::prelude::*;
 
+use super::epilogue::Epilogue;
 use super::naive::scaled;
 use crate::element::Paired;
 
@@ -21,6 +22,11 @@ pub(super) trait Written: GpuType {
     fn plus(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// What is stored for a sum, and what was there before.
     fn of(sum: Self::Sum, before: Option<Self>, alpha: f32, beta: f32) -> Self;
+    /// The same as a number that is still to be rounded.
+    fn exactly(sum: Self::Sum, before: Option<Self>, alpha: f32, beta: f32) -> f32;
+    /// The nearest of these numbers, and the number that one is.
+    fn nearest(number: f32) -> Self;
+    fn number(self) -> f32;
     /// Its bits.
     fn to_word(self) -> u32;
     /// The one of these bits.
@@ -49,6 +55,18 @@ impl Written for f16 {
 
     fn of(sum: f32, before: Option<f16>, alpha: f32, beta: f32) -> f16 {
         f16::from_f32(scaled(sum, before.map(|before| before.to_f32()), alpha, beta))
+    }
+
+    fn exactly(sum: f32, before: Option<f16>, alpha: f32, beta: f32) -> f32 {
+        scaled(sum, before.map(|before| before.to_f32()), alpha, beta)
+    }
+
+    fn nearest(number: f32) -> f16 {
+        f16::from_f32(number)
+    }
+
+    fn number(self) -> f32 {
+        self.to_f32()
     }
 
     fn to_word(self) -> u32 {
@@ -84,6 +102,18 @@ impl Written for bf16 {
         bf16::from_f32(scaled(sum, before.map(|before| before.to_f32()), alpha, beta))
     }
 
+    fn exactly(sum: f32, before: Option<bf16>, alpha: f32, beta: f32) -> f32 {
+        scaled(sum, before.map(|before| before.to_f32()), alpha, beta)
+    }
+
+    fn nearest(number: f32) -> bf16 {
+        bf16::from_f32(number)
+    }
+
+    fn number(self) -> f32 {
+        self.to_f32()
+    }
+
     fn to_word(self) -> u32 {
         self.bits()
     }
@@ -115,6 +145,18 @@ impl Written for f32 {
 
     fn of(sum: f32, before: Option<f32>, alpha: f32, beta: f32) -> f32 {
         scaled(sum, before, alpha, beta)
+    }
+
+    fn exactly(sum: f32, before: Option<f32>, alpha: f32, beta: f32) -> f32 {
+        scaled(sum, before, alpha, beta)
+    }
+
+    fn nearest(number: f32) -> f32 {
+        number
+    }
+
+    fn number(self) -> f32 {
+        self
     }
 
     fn to_word(self) -> u32 {
@@ -152,6 +194,18 @@ impl Written for i32 {
             Some(before) => sum.wrapping_add(before),
             None => sum,
         }
+    }
+
+    fn exactly(sum: i32, _before: Option<i32>, _alpha: f32, _beta: f32) -> f32 {
+        sum as f32
+    }
+
+    fn nearest(number: f32) -> i32 {
+        number as i32
+    }
+
+    fn number(self) -> f32 {
+        self as f32
     }
 
     fn to_word(self) -> u32 {
@@ -257,19 +311,61 @@ impl Sink for U32x4 {
     }
 }
 
+/// Where an element is, and what stands beside it in the launch's further buffer, of which it is so far from row to row and from column to column.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+pub(super) struct Place {
+    pub(super) row: usize,
+    pub(super) column: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) x_row: usize,
+    pub(super) x_column: usize,
+}
+
+/// What is stored for a sum, and what was there before.
+#[device]
+pub(super) fn finished<E: Epilogue, O: Written>(
+    sum: O::Sum,
+    before: Option<O>,
+    alpha: f32,
+    beta: f32,
+    at: Place,
+    x: &[O],
+) -> O {
+    if E::takes_part() {
+        let mut beside = 0.0f32;
+        if at.row < at.rows && at.column < at.columns {
+            beside = x[at.row * at.x_row + at.column * at.x_column].number();
+        }
+        O::nearest(E::apply(O::exactly(sum, before, alpha, beta), beside))
+    } else {
+        O::of(sum, before, alpha, beta)
+    }
+}
+
+/// The same place so many columns further.
+#[device]
+pub(super) fn beside(at: Place, columns: usize) -> Place {
+    Place {
+        column: at.column + columns,
+        ..at
+    }
+}
+
 /// Two sums, one beside the other, as a word.
 #[device]
-pub(super) fn pair<O: Written>(sums: [O::Sum; 2], alpha: f32) -> u32 {
-    let low = O::of(sums[0], None, alpha, 0.0).to_word();
-    low | O::of(sums[1], None, alpha, 0.0).to_word() << 16
+pub(super) fn pair<E: Epilogue, O: Written>(sums: [O::Sum; 2], alpha: f32, at: Place, x: &[O]) -> u32 {
+    let low = finished::<E, O>(sums[0], None, alpha, 0.0, at, x).to_word();
+    low | finished::<E, O>(sums[1], None, alpha, 0.0, beside(at, 1), x).to_word() << 16
 }
 
 /// Two sums as words.
 #[device]
-pub(super) fn both<O: Written>(sums: [O::Sum; 2], alpha: f32) -> [u32; 2] {
+pub(super) fn both<E: Epilogue, O: Written>(sums: [O::Sum; 2], alpha: f32, at: Place, x: &[O]) -> [u32; 2] {
     [
-        O::of(sums[0], None, alpha, 0.0).to_word(),
-        O::of(sums[1], None, alpha, 0.0).to_word(),
+        finished::<E, O>(sums[0], None, alpha, 0.0, at, x).to_word(),
+        finished::<E, O>(sums[1], None, alpha, 0.0, beside(at, 1), x).to_word(),
     ]
 }
 
@@ -292,16 +388,19 @@ pub(super) fn halved(near: [u32; 2], far: [u32; 2], lane: u32) -> [u32; 4] {
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
-pub(super) fn gemm_summed<O: Written, C: Sink>(
+pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
     m: usize,
     n: usize,
     slices: usize,
     apart: usize,
     from_pitch: usize,
     c_pitch: usize,
+    x_row: usize,
+    x_column: usize,
     alpha: f32,
     beta: f32,
     from: &[U32x4],
+    x: &[O],
     c: &mut [C],
 ) {
     let fours = n.div_ceil(4);
@@ -316,6 +415,14 @@ pub(super) fn gemm_summed<O: Written, C: Sink>(
             }
         }
         let at = row * c_pitch + first;
+        let place = Place {
+            row,
+            column: first,
+            rows: m,
+            columns: n,
+            x_row,
+            x_column,
+        };
         if O::is_half() && !C::is_half() {
             for i in 0..2 {
                 if first + i * 2 < n {
@@ -325,8 +432,10 @@ pub(super) fn gemm_summed<O: Written, C: Sink>(
                         low = Some(O::of_word(c[at].to_word() & 0xffff));
                         high = Some(O::of_word(c[at].to_word() >> 16));
                     }
-                    let low = O::of(sums[i * 2], low, alpha, beta).to_word();
-                    let high = O::of(sums[i * 2 + 1], high, alpha, beta).to_word();
+                    let place = beside(place, i * 2);
+                    let low = finished::<E, O>(sums[i * 2], low, alpha, beta, place, x).to_word();
+                    let high =
+                        finished::<E, O>(sums[i * 2 + 1], high, alpha, beta, beside(place, 1), x).to_word();
                     c[at] = C::word(low | high << 16);
                 }
             }
@@ -337,7 +446,8 @@ pub(super) fn gemm_summed<O: Written, C: Sink>(
                     if beta != 0.0 {
                         before = Some(O::of_word(c[at + i].to_word()));
                     }
-                    c[at + i] = C::word(O::of(sums[i], before, alpha, beta).to_word());
+                    let number = finished::<E, O>(sums[i], before, alpha, beta, beside(place, i), x);
+                    c[at + i] = C::word(number.to_word());
                 }
             }
         }

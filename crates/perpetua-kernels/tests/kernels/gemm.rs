@@ -2,11 +2,26 @@
 
 use half::{bf16, f16};
 use libtest_mimic::Failed;
+use perpetua::prelude::*;
 use perpetua_device::{BackendKind, args};
 use perpetua_ir::back::Capability;
-use perpetua_kernels::{E4m3, E5m2, Factors, GemmKernel, Kernel, SoftmaxKernel, reference};
+use perpetua_kernels::{Beside, E4m3, E5m2, Epilogue, Factors, GemmKernel, Kernel, SoftmaxKernel, reference};
 
 use crate::harness::{Case, Stored, compare, in_f64};
+
+/// Adds what stands beside an element, and keeps it from falling below -1.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Bounded {
+    unit: u8,
+}
+
+#[device]
+impl Epilogue for Bounded {
+    fn apply(element: f32, beside: f32) -> f32 {
+        (element + beside).max(-1.0)
+    }
+}
 
 const EXTENTS: [usize; 16] = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 128, 131, 136];
 
@@ -274,15 +289,35 @@ fn product_with<F: Stored, T: Stored>(
     if let Some(factors) = factors {
         kernel = kernel.with_factors(factors).with_element(T::ELEMENT);
     }
+    let finishes = kernel.name().starts_with("gemm_staged") && !is_int && case.chance(3);
+    let beside = case.one_of(&[Beside::Columns, Beside::Rows, Beside::Elements]);
+    let [x_rows, x_columns] = match beside {
+        Beside::Columns => [1, n],
+        Beside::Rows => [1, m],
+        Beside::Elements => [m, n],
+    };
+    let x: Vec<f32> = (0..x_rows * x_columns)
+        .map(|_| T::of(case.number()).number())
+        .collect();
+    let x_buffer = case.matrix::<T>([x_rows, x_columns, x_columns], &x)?;
+    if finishes {
+        kernel = kernel.with_epilogue::<Bounded>(beside);
+    }
     let is_tensor_core = kernel.name() == "gemm_tensor_core" || kernel.name().starts_with("gemm_staged");
     let stream = case.device.default_stream();
-    kernel.launch(&stream, args![&a_buffer.part, &b_buffer.part, &c_buffer.part])?;
+    let mut all = args![&a_buffer.part, &b_buffer.part].to_vec();
+    if finishes {
+        all.push(x_buffer.part.arg());
+    }
+    all.push(c_buffer.part.arg());
+    kernel.launch(&stream, &all)?;
     let products = reference::gemm(size, transposed, &in_f64(&a), &in_f64(&b));
     let (alpha, beta) = (f64::from(alpha), f64::from(beta));
     let expected: Vec<(f64, f64)> = products
         .iter()
         .zip(&before)
-        .map(|((sum, size), before)| {
+        .enumerate()
+        .map(|(at, ((sum, size), before))| {
             let before = if beta == 0.0 {
                 0.0
             } else {
@@ -297,7 +332,22 @@ fn product_with<F: Stored, T: Stored>(
                 _ => 6e-8,
             };
             let bound = (k as f64 + 3.0) * rounding * (alpha.abs() * size + before.abs());
-            (alpha * sum + before, bound)
+            let number = alpha * sum + before;
+            if !finishes {
+                return (number, bound);
+            }
+            let beside = match beside {
+                Beside::Columns => x[at % n],
+                Beside::Rows => x[at / n],
+                Beside::Elements => x[at],
+            };
+            let number = number + f64::from(beside);
+            let bound = if number.is_finite() {
+                bound + number.abs() * 1.2e-7
+            } else {
+                0.0
+            };
+            (number.max(-1.0), bound)
         })
         .collect();
     let what = format!("{kernel:?}");
@@ -351,12 +401,12 @@ pub(crate) fn errors(case: &mut Case) -> Result<(), Failed> {
             .with_factors(Factors::I8)
             .with_scales(2.0, 0.0),
         args![&bytes, &bytes, &case.device.zeros::<i32>(48)?],
-        "`gemm_staged_low`: products of integers are multiplied with alpha 1 and added to C times beta 0 or 1, not 2 and 0; scale C in another kernel",
+        "`gemm_staged`: products of integers are multiplied with alpha 1 and added to C times beta 0 or 1, not 2 and 0; scale C in another kernel",
     )?;
     check(
         &GemmKernel::staged(8, 5, 1).with_factors(Factors::E4m3),
         args![&bytes, &bytes, &case.device.zeros::<f16>(48)?],
-        "`gemm_staged_low`: `A` is a buffer of i8, but the kernel was made for E4m3; pass a buffer of that, or make it with `with_element` or `with_factors`",
+        "`gemm_staged`: `A` is a buffer of i8, but the kernel was made for E4m3; pass a buffer of that, or make it with `with_element` or `with_factors`",
     )?;
     check(
         &GemmKernel::tiled(1, 1, (1 << 31) + 1, 64),

@@ -2,6 +2,9 @@
 //! their surroundings looked at afterwards. The CPU and wgpu always run (a software adapter will do); CUDA is reported as ignored
 //! where there is none. `PERPETUA_SEEDS` sets how many cases a test tries.
 
+// What the macros write names the facade, whose kernel language is this crate's.
+extern crate perpetua_language as perpetua;
+
 mod attention;
 mod builder;
 mod gemm;
