@@ -205,7 +205,7 @@ pub fn look(
 /// The device whose packets are looked for behind this one's.
 #[device]
 pub fn next_of(peer: u32, own: u32, devices: u32) -> u32 {
-    let next = if peer + 1 == devices { 0 } else { peer + 1 };
+    let next = (peer + 1) % devices;
     if next == own { (next + 1) % devices } else { next }
 }
 
@@ -235,8 +235,7 @@ pub fn count_out(homes: &mut [u32], links: &mut [u32], far: bool, here: usize, t
 }
 
 /// Takes a place in a home's box, where there is one now: the `number`th box of the device, or `FAR` of all devices, whose words are `words` from `at` on. `again`:
-/// there was none a moment ago. Who asks for room takes some meanwhile, so of many
-/// who ask again and again none might find any: they look first. `held`: what the sender has sent before waits at the host, and this is to go behind it.
+/// there was none a moment ago. Who asks for room takes some meanwhile, so of many who ask again and again none might find any: they look first. `held`: what the sender has sent before waits at the host, and this is to go behind it.
 #[device]
 pub fn place<const FAR: bool>(
     words: &mut [u32],
