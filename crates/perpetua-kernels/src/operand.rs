@@ -15,6 +15,9 @@ pub(crate) struct Operand {
     pub(crate) columns: usize,
     /// Elements from the start of a row to the start of the next.
     pub(crate) pitch: usize,
+    /// How many such matrices there are, and elements from the start of one to the start of the next.
+    pub(crate) layers: usize,
+    pub(crate) apart: usize,
 }
 
 impl Operand {
@@ -26,6 +29,8 @@ impl Operand {
             rows,
             columns,
             pitch,
+            layers: 1,
+            apart: 0,
         }
     }
 
@@ -45,12 +50,13 @@ impl Operand {
                 pitch,
             });
         }
-        if self.rows == 0 || columns == 0 {
+        if self.rows == 0 || columns == 0 || self.layers == 0 {
             return Ok(0);
         }
-        let extent = pitch
-            .checked_mul(self.rows - 1)
-            .and_then(|n| n.checked_add(columns));
+        let extent = pitch.checked_mul(self.rows - 1).and_then(|n| {
+            n.checked_add(columns)?
+                .checked_add(self.apart.checked_mul(self.layers - 1)?)
+        });
         extent.ok_or_else(|| Error::TooLarge {
             kernel,
             operand,
@@ -62,7 +68,14 @@ impl Operand {
 /// `[rows, columns]`, with the pitch where it is not the row's length.
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}, {}]", self.rows, self.columns)?;
+        match self.layers {
+            1 => write!(f, "[{}, {}]", self.rows, self.columns)?,
+            layers => write!(
+                f,
+                "[{layers}, {}, {}], {} apart",
+                self.rows, self.columns, self.apart
+            )?,
+        }
         match self.pitch == self.columns {
             true => Ok(()),
             false => write!(f, " with a pitch of {}", self.pitch),

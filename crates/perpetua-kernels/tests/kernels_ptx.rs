@@ -101,8 +101,8 @@ fn staged() {
                 let is_high = rows >= 128;
                 assert_eq!(code.contains("USETMAXREG.TRY_ALLOC"), is_high, "{code}");
                 assert_eq!(code.contains("USETMAXREG.DEALLOC"), is_high, "{code}");
-                assert!(code.contains("UTMALDG.2D"), "{code}");
-                assert_eq!(code.contains("UTMALDG.2D.MULTICAST"), rows == 256, "{code}");
+                assert!(code.contains("UTMALDG.3D"), "{code}");
+                assert_eq!(code.contains("UTMALDG.3D.MULTICAST"), rows == 256, "{code}");
                 // Whoever has multiplied says so without waiting for other accesses to memory.
                 let (_, behind) = code.split_once("HGMMA").unwrap();
                 let (between, _) = behind.split_once("SYNCS.ARRIVE").unwrap();
@@ -161,7 +161,7 @@ fn staged_factors() {
                     _ => format!("QGMMA.64x{columns}x32"),
                 };
                 assert_eq!(code.matches(&instruction).count(), 4, "{code}");
-                assert_eq!(code.contains("UTMALDG.2D.MULTICAST"), rows == 256, "{code}");
+                assert_eq!(code.contains("UTMALDG.3D.MULTICAST"), rows == 256, "{code}");
             }
         }
     }

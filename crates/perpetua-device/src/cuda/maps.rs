@@ -57,8 +57,8 @@ fn map(
         None => (1, 0),
     };
     let (sizes, strides, boxes, steps) = (
-        [columns, rows, layers],
-        // What one matrix is from the next counts only where there are several, but is none of 0.
+        // All matrices that are in the same place are the first one, and hardware takes no distance of 0.
+        [columns, rows, if apart == 0 { 1 } else { layers }],
         [pitch * size, if apart == 0 { pitch * size } else { apart * size }],
         [box_columns, box_rows, 1],
         [1, 1, 1],

@@ -45,7 +45,9 @@ fn is_aligned(factors: Factors, operand: &Operand, arg: &KernelArg<'_>) -> bool 
     let KernelArg::Buffer(buffer) = arg else {
         return false;
     };
-    buffer.ptr().place() % ALIGNED as u64 == 0 && (operand.pitch * factors.bytes()).is_multiple_of(ALIGNED)
+    buffer.ptr().place() % ALIGNED as u64 == 0
+        && (operand.pitch * factors.bytes()).is_multiple_of(ALIGNED)
+        && (operand.apart * factors.bytes()).is_multiple_of(ALIGNED)
 }
 
 /// A buffer of bytes as one of such factors.
@@ -80,9 +82,16 @@ fn copied(
         rows,
         columns,
         pitch: columns.next_multiple_of(ALIGNED / size),
+        apart: 0,
         ..*operand
     };
-    let bytes = stream.device().alloc::<u8>(rows * shape.pitch * size)?;
+    // What all products share stays one.
+    let layers = if operand.apart == 0 { 1 } else { operand.layers };
+    let shape = Operand {
+        apart: if layers == 1 { 0 } else { rows * shape.pitch },
+        ..shape
+    };
+    let bytes = stream.device().alloc::<u8>(layers * rows * shape.pitch * size)?;
     let (KernelArg::Buffer(from), KernelArg::Buffer(to)) = (arg, bytes.arg()) else {
         // `check` has found buffers.
         return Ok((bytes, shape));
@@ -108,10 +117,19 @@ fn copied(
         // access. Indices into shared memory are made of the lane's number, of which a block has 256, and of constants.
         function = unsafe { unchecked(function) };
     }
-    let mut all = args![operand.rows, operand.columns, operand.pitch, shape.pitch].to_vec();
+    let mut all = args![
+        operand.rows,
+        operand.columns,
+        operand.pitch,
+        shape.pitch,
+        operand.apart,
+        shape.apart
+    ]
+    .to_vec();
     all.extend(buffers.map(KernelArg::Buffer));
     let blocks = |extent: usize| u32::try_from(extent.div_ceil(arrange::SIDE)).unwrap_or(u32::MAX);
-    let grid = (blocks(operand.rows), blocks(operand.columns));
+    let layers = u32::try_from(layers).unwrap_or(u32::MAX);
+    let grid = [blocks(operand.rows), blocks(operand.columns), layers];
     stream.launch(&function, LaunchConfig::new(grid, arrange::LANES), &all)?;
     Ok((bytes, shape))
 }
@@ -282,11 +300,14 @@ impl GemmKernel {
         let tile = self.staged_tile(multiprocessors);
         let stages = self.stages_of(factors);
         let slices = match self.slices {
+            _ if self.batch > 1 => 1,
             Some(slices) => slices.clamp(1, stages.max(1)),
             None => tile.slices([m, n], stages, multiprocessors).0,
         };
         let result = &operands[2];
-        if tile.count(m, n) > MOST_TILES / slices || m.max(n).max(k) > i32::MAX as usize {
+        if tile.count(m, n).saturating_mul(self.batch) > MOST_TILES / slices
+            || m.max(n).max(k) > i32::MAX as usize
+        {
             return Err(Error::TooLarge {
                 kernel: name,
                 operand: result.name,
@@ -349,9 +370,17 @@ impl GemmKernel {
             right.rows,
             right.columns,
             right.pitch,
+            self.batch,
+            left.apart,
+            right.apart,
+            result.apart,
             slices,
             apart,
             if sliced.is_some() { pitch } else { result.pitch },
+            match self.finish().beside {
+                Some(Beside::Elements) => m * n,
+                _ => 0,
+            },
             x_row,
             x_column,
             if sliced.is_some() { 1.0 } else { self.alpha },
@@ -383,7 +412,7 @@ impl GemmKernel {
             // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
-        let blocks = tile.blocks(m, n, slices, multiprocessors) as u32;
+        let blocks = tile.blocks(m, n, slices * self.batch, multiprocessors) as u32;
         stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?;
         match &sliced {
             Some(sliced) => self.add_up(stream, sliced, [slices, apart, pitch], result, (memory, lines), x),

@@ -81,6 +81,9 @@ pub struct GemmKernel {
     promoted: bool,
     /// Slices of the depth of a product in stages.
     slices: Option<usize>,
+    /// How many products there are, and how far their matrices are apart.
+    batch: usize,
+    apart: Option<[usize; 3]>,
     /// What is done with elements before they are stored.
     epilogue: Option<Finish>,
 }
@@ -99,6 +102,8 @@ impl GemmKernel {
             multiplies: None,
             promoted: false,
             slices: None,
+            batch: 1,
+            apart: None,
             epilogue: None,
         }
     }
@@ -287,6 +292,18 @@ impl GemmKernel {
         self
     }
 
+    /// So many products of this shape, in stages: so far from the first element of one A, B and C to that of the next, in elements; 0 for a matrix that all of them share, but C. An epilogue's
+    /// [`Beside::Elements`] has as many matrices, one behind the other. Other products than [`GemmKernel::tensor_core`] and [`GemmKernel::staged`] stay as they are.
+    pub fn with_batch(mut self, count: usize, apart: [usize; 3]) -> GemmKernel {
+        match self.schedule {
+            Schedule::TensorCore(_) => self.schedule = Schedule::Staged(None),
+            Schedule::Staged(_) => {}
+            _ => return self,
+        }
+        (self.batch, self.apart) = (count, Some(apart));
+        self
+    }
+
     /// What tensor cores multiply in stages.
     fn factors(&self) -> Option<Factors> {
         match (self.multiplies, self.element) {
@@ -342,11 +359,14 @@ impl GemmKernel {
                 (rows, columns)
             };
             let pitch = self.pitches[at].unwrap_or(columns);
+            let (layers, apart) = (self.batch, self.apart.map_or(0, |apart| apart[at]));
             Operand {
                 name,
                 rows,
                 columns,
                 pitch,
+                layers,
+                apart,
             }
         };
         let [a, b] = self.transposed;
@@ -420,7 +440,7 @@ impl Kernel for GemmKernel {
             let [rows, columns] = match beside {
                 Beside::Columns => [1, n],
                 Beside::Rows => [1, m],
-                Beside::Elements => [m, n],
+                Beside::Elements => [m * self.batch, n],
             };
             all.insert(2, Operand::dense("beside", rows, columns));
         }
@@ -429,7 +449,7 @@ impl Kernel for GemmKernel {
         let ([a, b, beside @ .., c], true) = (args, args.len() >= 3) else {
             return Ok(());
         };
-        if m == 0 || n == 0 {
+        if m == 0 || n == 0 || self.batch == 0 {
             return Ok(());
         }
         let pitches = operands.map(|operand| operand.pitch);

@@ -235,7 +235,7 @@ fn slice(number: u32, slices: u32, stages: u32) -> [u32; 2] {
 }
 
 /// A block whose teams have `HIGH` rows of sums together, and `EIGHTHS` times eight columns; `TOGETHER` blocks have them below each other. `A` and `B` say how their parts lie in the block's
-/// memory, and with that which way they are stored. `C` is the memory of numbers `O`. Sums of each of so many `slices` of the depth are stored by themselves, so far `apart`. With `PROMOTED` 1, each stage's sums are made by themselves.
+/// memory, and with that which way they are stored. `C` is the memory of numbers `O`. There are `batch` such products, whose matrices are so far apart. Sums of each of so many `slices` of the depth are stored by themselves, so far `apart`. With `PROMOTED` 1, each stage's sums are made by themselves.
 #[device]
 #[allow(
     clippy::too_many_arguments,
@@ -262,9 +262,14 @@ fn product<
     b_rows: usize,
     b_columns: usize,
     b_pitch: usize,
+    batch: usize,
+    a_apart: usize,
+    b_apart: usize,
+    c_apart: usize,
     slices: usize,
     apart: usize,
     c_pitch: usize,
+    x_layer: usize,
     x_row: usize,
     x_column: usize,
     alpha: f32,
@@ -275,11 +280,14 @@ fn product<
     c: &mut [C],
 ) {
     stage_factors::<A, B>(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch);
+    stage_layers(batch, a_apart, batch, b_apart);
     let wide = EIGHTHS * 8;
     let (rows, columns) = (m.div_ceil(HIGH * TOGETHER) as u32, n.div_ceil(wide) as u32);
     let turns = k.div_ceil(T::DEPTH) as u32;
     let parts = slices as u32;
-    let units = rows * columns * parts;
+    // Of one of the products, and of all.
+    let each = rows * columns * parts;
+    let units = each * batch as u32;
     let (first, blocks) = (
         group_id_x() as u32 / TOGETHER as u32,
         grid_dim_x() as u32 / TOGETHER as u32,
@@ -289,10 +297,19 @@ fn product<
     if is_producer() {
         let mut unit = first;
         while unit < units {
-            let [top, left] = corner(unit / parts, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
+            let [top, left] = corner(
+                unit % each / parts,
+                rows,
+                columns,
+                (HIGH * TOGETHER) as u32,
+                wide as u32,
+            );
             let [from, to] = slice(unit % parts, parts, turns);
             for i in from..to {
-                fill_stage(top + below, left, i * T::DEPTH as u32);
+                let layer = unit / each;
+                let of_a = if a_apart == 0 { 0 } else { layer };
+                let of_b = if b_apart == 0 { 0 } else { layer };
+                fill_stage_of(of_a, of_b, top + below, left, i * T::DEPTH as u32);
             }
             unit += blocks;
         }
@@ -319,8 +336,15 @@ fn product<
                     sums = multiply_stage(sums);
                 }
             }
-            let [top, left] = corner(unit / parts, rows, columns, (HIGH * TOGETHER) as u32, wide as u32);
-            let beyond = (unit % parts) as usize * apart;
+            let [top, left] = corner(
+                unit % each / parts,
+                rows,
+                columns,
+                (HIGH * TOGETHER) as u32,
+                wide as u32,
+            );
+            let layer = (unit / each) as usize;
+            let beyond = layer * c_apart + (unit % parts) as usize * apart;
             let (y, left) = ((top + below + down) as usize, left as usize);
             // Columns that C has from this lane's first one on.
             let room = n as u32 - (left as u32 + over).min(n as u32);
@@ -332,6 +356,7 @@ fn product<
                     column: left + over as usize,
                     rows: m,
                     columns: n,
+                    x_from: layer * x_layer,
                     x_row,
                     x_column,
                 };
@@ -434,9 +459,14 @@ macro_rules! staged {
             b_rows: usize,
             b_columns: usize,
             b_pitch: usize,
+            batch: usize,
+            a_apart: usize,
+            b_apart: usize,
+            c_apart: usize,
             slices: usize,
             apart: usize,
             c_pitch: usize,
+            x_layer: usize,
             x_row: usize,
             x_column: usize,
             alpha: f32,
@@ -448,7 +478,7 @@ macro_rules! staged {
         ) {
             $($declares)*
             product::<E, T, A, B, O, C, $high, EIGHTHS, $together, PROMOTED>(
-                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, slices, apart, c_pitch, x_row, x_column, alpha, beta, a, b, x, c,
+                m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, batch, a_apart, b_apart, c_apart, slices, apart, c_pitch, x_layer, x_row, x_column, alpha, beta, a, b, x, c,
             );
         }
     };

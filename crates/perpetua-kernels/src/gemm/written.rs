@@ -319,6 +319,7 @@ pub(super) struct Place {
     pub(super) column: usize,
     pub(super) rows: usize,
     pub(super) columns: usize,
+    pub(super) x_from: usize,
     pub(super) x_row: usize,
     pub(super) x_column: usize,
 }
@@ -336,7 +337,7 @@ pub(super) fn finished<E: Epilogue, O: Written>(
     if E::takes_part() {
         let mut beside = 0.0f32;
         if at.row < at.rows && at.column < at.columns {
-            beside = x[at.row * at.x_row + at.column * at.x_column].number();
+            beside = x[at.x_from + at.row * at.x_row + at.column * at.x_column].number();
         }
         O::nearest(E::apply(O::exactly(sum, before, alpha, beta), beside))
     } else {
@@ -420,6 +421,7 @@ pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
             column: first,
             rows: m,
             columns: n,
+            x_from: 0,
             x_row,
             x_column,
         };

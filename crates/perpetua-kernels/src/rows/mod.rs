@@ -126,10 +126,8 @@ impl Rows {
     /// What is read, then `between`, then what is written.
     fn operands<const N: usize>(&self, between: [&'static str; N]) -> Vec<Operand> {
         let matrix = |name, pitch| Operand {
-            name,
-            rows: self.rows,
-            columns: self.columns,
             pitch,
+            ..Operand::dense(name, self.rows, self.columns)
         };
         let mut all = vec![matrix("x", self.pitches[0])];
         all.extend(between.map(|name| Operand::vector(name, self.columns)));

@@ -72,6 +72,67 @@ pub(crate) fn staged(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
+/// Several products in one launch, of which all may have the same A or B.
+pub(crate) fn batched(case: &mut Case) -> Result<(), Failed> {
+    if !has_stages(case)? {
+        return Ok(());
+    }
+    let aligned = case.chance(2);
+    let unit = if aligned { 8 } else { 1 };
+    let [m, n, k] = [(); 3].map(|()| case.one_of(&[1, 3, 17, 65, 130usize]).next_multiple_of(unit));
+    let (batch, transposed) = (1 + case.below(3), [case.chance(2), case.chance(2)]);
+    let is_shared = [case.chance(4), case.chance(4)];
+    let gaps = [(); 3].map(|()| unit * case.below(3));
+    let sizes = [m * k, k * n, m * n];
+    let apart: [usize; 3] = std::array::from_fn(|i| match is_shared.get(i) {
+        Some(true) => 0,
+        _ => sizes[i] + gaps[i],
+    });
+    let [a, b] = [0, 1].map(|i| -> Vec<f32> {
+        let len = (batch - 1) * apart[i] + sizes[i];
+        (0..len).map(|_| bf16::from_f32(case.number()).to_f32()).collect()
+    });
+    let beside: Vec<f32> = (0..batch * m * n).map(|_| case.number()).collect();
+    let finishes = case.chance(2);
+    let stored = |x: &[f32]| -> Vec<bf16> { x.iter().copied().map(bf16::from_f32).collect() };
+    let (a_buffer, b_buffer) = (case.device.upload(&stored(&a))?, case.device.upload(&stored(&b))?);
+    let x_buffer = case.device.upload(&beside)?;
+    let c = case.device.full((batch - 1) * apart[2] + m * n, -7.0f32)?;
+    let mut kernel = GemmKernel::staged(m, n, k)
+        .with_factors(Factors::Bf16)
+        .with_element(perpetua_kernels::Element::F32)
+        .with_transposed(transposed[0], transposed[1])
+        .with_batch(batch, apart);
+    let mut all = args![&a_buffer, &b_buffer].to_vec();
+    if finishes {
+        kernel = kernel.with_epilogue::<Bounded>(Beside::Elements);
+        all.push(x_buffer.arg());
+    }
+    all.push(c.arg());
+    kernel.launch(&case.device.default_stream(), &all)?;
+    let found = c.read()?;
+    for layer in 0..batch {
+        let part = |x: &[f32], i: usize| in_f64(&x[layer * apart[i]..][..sizes[i]]);
+        let products = reference::gemm([m, n, k], transposed, &part(&a, 0), &part(&b, 1));
+        let expected: Vec<(f64, f64)> = products
+            .into_iter()
+            .enumerate()
+            .map(|(at, (sum, size))| {
+                let x = f64::from(beside[layer * m * n + at]);
+                let number = if finishes { (sum + x).max(-1.0) } else { sum };
+                (number, (k as f64 + 4.0) * 2.4e-7 * (size + 1.0))
+            })
+            .collect();
+        let what = format!("{kernel:?}, product {layer}");
+        compare::<f32>(&what, &found[layer * apart[2]..][..m * n], &expected)?;
+        let gap = found.iter().skip(layer * apart[2] + m * n).take(gaps[2]);
+        if gap.clone().any(|x| *x != -7.0) {
+            return Err(format!("{what}: what stands behind it has changed").into());
+        }
+    }
+    Ok(())
+}
+
 /// Factors that C does not hold.
 pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
     if !has_stages(case)? {

@@ -21,13 +21,14 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 18] = [
+const TESTS: [Test; 19] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
     ("gemm, staged, places", 1, gemm::staged_places),
     ("gemm, staged", 40, gemm::staged),
     ("gemm, staged, factors", 80, gemm::staged_factors),
+    ("gemm, staged, batched", 40, gemm::batched),
     ("softmax", 60, rows::softmax),
     ("layer norm", 60, rows::layer_norm),
     ("RMS norm", 60, rows::rms_norm),

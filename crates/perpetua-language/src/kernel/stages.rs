@@ -98,7 +98,7 @@ pub fn stage_third<C: GpuType>(_c: &[impl GpuType], _c_rows: usize, _c_columns: 
 pub fn stage_pairs() {}
 
 /// Behind [`stage_factors`]: `a` and `b` hold several matrices of their shapes, so many, and so many elements from one to the next, which are multiples of 16 bytes. [`fill_stage_of`] says which are
-/// multiplied. The third factor of a chain has as many as `b`, as far from each other. All four are parameters of the kernel, as they are.
+/// multiplied. Where that is 0 elements, there is one, number 0. The third factor of a chain has as many as `b`, as far from each other. All four are parameters of the kernel, as they are.
 pub fn stage_layers(_a_layers: usize, _a_apart: usize, _b_layers: usize, _b_apart: usize) {}
 
 /// Whether the lane is of the team that fills stages: the condition of one `if`, which stands in no other statement. Behind it lanes do not
