@@ -25,38 +25,10 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => return refused(&function, &output::facade(None), &error),
     };
     let facade = output::facade(options.krate.as_ref());
-    let read = options
-        .read_kernel(&function, &file_of(&function.sig))
-        .and_then(|read| check(&read.tree, &function).map(|()| read));
-    match read {
+    match options.read_kernel(&function, &file_of(&function.sig)) {
         Ok(read) => accepted(&function, &read, &options, &facade),
         Err(error) => refused(&function, &facade, &error),
     }
-}
-
-/// A launch passes values and slices.
-fn check(tree: &Function, function: &syn::ItemFn) -> syn::Result<()> {
-    let references = tree
-        .params
-        .iter()
-        .zip(&function.sig.inputs)
-        .filter(|(param, _)| match &param.ty {
-            perpetua_syntax::Type::Ref { target, .. } => !matches!(**target, perpetua_syntax::Type::Slice(_)),
-            _ => false,
-        });
-    let mut error: Option<syn::Error> = None;
-    for (param, input) in references {
-        let message = format!(
-            "the parameter `{}` of a kernel is a reference to one value: pass the value, or a slice `&[T]`",
-            param.name
-        );
-        let next = syn::Error::new_spanned(input, message);
-        match &mut error {
-            Some(error) => error.combine(next),
-            None => error = Some(next),
-        }
-    }
-    error.map_or(Ok(()), Err)
 }
 
 /// The function and a stand-in for its siblings, so that the error is the only one.

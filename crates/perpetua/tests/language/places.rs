@@ -131,3 +131,58 @@ fn atomics_reach_what_is_chosen() {
         assert_eq!(found.unwrap(), expected, "{on}");
     });
 }
+
+/// References to one value are buffers of which the first element is meant.
+#[kernel]
+fn above(x: &[u32], limit: &u32, last: &mut [f32; 2], count: &mut u32) {
+    let i = global_id_x();
+    if i < x.len() && x[i] > *limit {
+        atomic_add(count, 1);
+        if i + 1 == x.len() {
+            *last = [x[i] as f32, *limit as f32];
+            last[1] += 0.5;
+        }
+    }
+}
+
+#[test]
+fn kernels_take_references_to_one_value() {
+    let x = [3, 9, 4, 8, 1, 5];
+    let (mut last, mut count) = ([0.0; 2], 10);
+    for lane in 0..6 {
+        let lane = perpetua::kernel::index::Lane {
+            thread: [lane, 0, 0],
+            block: [0; 3],
+            block_dim: [8, 1, 1],
+            grid_dim: [1; 3],
+        };
+        lane.run(|| above(&x, &3, &mut last, &mut count));
+    }
+    assert_eq!((last, count), ([5.0, 3.5], 14));
+    for device in crate::harness::devices() {
+        let (x, limit) = (device.upload(&x).unwrap(), device.upload(&[3u32]).unwrap());
+        let (last, count) = (
+            device.zeros::<[f32; 2]>(1).unwrap(),
+            device.full(1, 10u32).unwrap(),
+        );
+        let args = args![&x, &limit, &last, &count];
+        device
+            .launch(&above::kernel(), LaunchConfig::new(1, 8), args)
+            .unwrap();
+        assert_eq!(
+            (last.read().unwrap()[0], count.read().unwrap()[0]),
+            ([5.0, 3.5], 14)
+        );
+        // Of none there is no first.
+        let none = device.zeros::<u32>(0);
+        let Ok(none) = none else { continue };
+        let launched = device.launch(
+            &above::kernel(),
+            LaunchConfig::new(1, 8),
+            args![&x, &none, &last, &count],
+        );
+        let error = launched.and_then(|()| count.read()).unwrap_err().to_string();
+        assert!(error.contains("index out of bounds"), "{error}");
+    }
+    crate::harness::renders(above::kernel());
+}
