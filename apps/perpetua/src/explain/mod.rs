@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let verified = file.lowered(kernel, &how)?;
         let side = args.target.map(Target::side);
         let told = file.within(&verified.kernel().source, |file| {
-            explained(file, &verified, side, width, columns())
+            explained(file, &verified, kernel.lacks_native, side, width, columns())
         });
         write!(anstream::AutoStream::auto(stdout()?), "{told}")?;
     }
@@ -74,7 +74,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// What there is to say about a kernel, drawn under its lines.
-fn explained(file: &File<'_>, kernel: &Verified, side: Option<Side>, width: Width, columns: usize) -> String {
+fn explained(
+    file: &File<'_>,
+    kernel: &Verified,
+    lacks_native: Option<(&str, u32)>,
+    side: Option<Side>,
+    width: Width,
+    columns: usize,
+) -> String {
     let explicit = make_explicit(kernel);
     let notes = MachineCode::notes(kernel, width);
     let found = Found {
@@ -94,6 +101,10 @@ fn explained(file: &File<'_>, kernel: &Verified, side: Option<Side>, width: Widt
         head += &match &notes {
             Ok(notes) => format!("; on the CPU, {}", ways(notes, width)),
             Err(why) => format!("; on the CPU, the interpreter runs it: {why}"),
+        };
+        head += &match lacks_native {
+            Some((what, line)) => format!("; in a crate, too: native code lacks {what} (line {line})"),
+            None => "; in a crate, as native code, if all that it calls has some".to_owned(),
         };
     }
     let mut out = wrapped(&head, 2, columns);

@@ -10,7 +10,7 @@ fn plain(file: &File<'_>, kernel: &str, side: Option<Side>) -> String {
     let kernel = &file.kernels(Some(&wanted)).unwrap()[0];
     let how = wanted.instantiation(kernel, 64).unwrap();
     let verified = file.lowered(kernel, &how).unwrap();
-    let told = explained(file, &verified, side, Width::Sixteen, 80);
+    let told = explained(file, &verified, kernel.lacks_native, side, Width::Sixteen, 80);
     anstream::adapter::strip_str(&told).to_string()
 }
 
@@ -48,6 +48,46 @@ fn a_gather_in_a_loop_is_explained() {
 #[test]
 fn a_reduction_in_shared_memory_is_explained() {
     check("block_sum::<64>", None, "block_sum.txt");
+}
+
+/// What keeps a kernel from native code is named with its line.
+#[test]
+fn what_native_code_lacks_is_named() {
+    let check = |body: &str, expect: &str| {
+        let text = format!(
+            "#[kernel]\nfn k(x: &[u32], y: &mut [u32]) {{\n    let i = global_id_x();\n    {body}\n}}\n"
+        );
+        let file = File::new("k.rs", &text);
+        let told = plain(&file, "k", Some(Side::Cpu))
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(told.contains(expect), "{body}: {told}");
+    };
+    check(
+        "y[i] = x[i] + 1;",
+        "; in a crate, as native code, if all that it calls has some",
+    );
+    check(
+        "y[i] = x.iter().sum();",
+        "; in a crate, too: native code lacks iterators and parts of slices (line 4)",
+    );
+    check(
+        "sync_threads();",
+        "native code lacks barriers and fences (line 4)",
+    );
+    check(
+        "atomic_add(&mut y[0], x[i]);",
+        "native code lacks atomic operations on buffers (line 4)",
+    );
+    check(
+        "assert!(x[i] > 0);",
+        "native code lacks assertions, panics with a message and other macros (line 4)",
+    );
+    check(
+        "let f = |v: u32| v + 1;\n    y[i] = f(x[i]);",
+        "native code lacks closures (line 4)",
+    );
 }
 
 /// The book's sample is what is printed of the kernel above it.

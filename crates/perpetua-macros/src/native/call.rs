@@ -1,6 +1,7 @@
 //! Calls in a lane's body: the language's own functions, device functions, methods, macros.
 
 use perpetua_syntax::IntrinsicGroup;
+use perpetua_syntax::parse::intrinsic_of;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Token;
@@ -10,7 +11,7 @@ use syn::spanned::Spanned;
 
 use super::lane::Lane;
 use super::language::{
-    Index, index_function, intrinsic_of, is_plain_function, is_plain_method, is_scalar_method, name_of, peel,
+    Index, index_function, is_plain_function, is_plain_method, is_scalar_method, name_of, peel,
 };
 use super::scope::Name;
 use crate::resolver::{NATIVE, Plain};

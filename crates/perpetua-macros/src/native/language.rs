@@ -1,5 +1,6 @@
 //! What the native code generator knows of the language's own functions and methods by name.
 
+use perpetua_syntax::parse::intrinsic_of;
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -43,13 +44,6 @@ pub(super) fn index_function(intrinsic: Intrinsic) -> Option<IndexFunction> {
     };
     let axis = ["x", "y", "z"].iter().position(|name| *name == axis)?;
     Some(IndexFunction { what, axis, cuda })
-}
-
-/// The intrinsic that a call names.
-pub(super) fn intrinsic_of(path: &syn::Path) -> Option<Intrinsic> {
-    let (first, last) = (path.segments.first()?, path.segments.last()?);
-    (path.segments.len() == 1 || first.ident == "perpetua").then_some(())?;
-    Intrinsic::lookup(&last.ident.to_string()).map(|(intrinsic, _)| intrinsic)
 }
 
 /// The scalar that a type is by name.

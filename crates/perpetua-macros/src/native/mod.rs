@@ -10,7 +10,6 @@
 
 pub(crate) mod language;
 
-mod forms;
 mod hygiene;
 
 pub(crate) mod generics;

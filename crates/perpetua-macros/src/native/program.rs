@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use perpetua_syntax::parse::options::{EdgeOption, KernelOptions};
-use perpetua_syntax::parse::{Conditions, Read, conditions};
+use perpetua_syntax::parse::{Conditions, Read, conditions, lacks_native};
 use perpetua_syntax::{Function, FunctionKind, MOST_CONDITIONS, PathUsage};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::visit::Visit;
 
-use super::forms;
 use super::generics::bounded;
 use super::hygiene;
 use super::lane::{Lane, Setting, internal};
@@ -50,7 +49,7 @@ pub(crate) fn program(
     options: &KernelOptions,
     facade: &TokenStream,
 ) -> Option<Program> {
-    if options.interpret || options.contract || forms::lacks(&function.sig, &function.block) {
+    if options.interpret || options.contract || lacks_native(&function.sig, &function.block).is_some() {
         return None;
     }
     let (sig, block) = hygiene::unified(&function.sig, &function.block);

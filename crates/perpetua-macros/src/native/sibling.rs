@@ -2,13 +2,12 @@
 //! function does.
 
 use perpetua_syntax::Function;
-use perpetua_syntax::parse::{Conditions, Read};
+use perpetua_syntax::parse::{Conditions, Read, lacks_native};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
 use crate::resolver::called_flags;
 
-use super::forms;
 use super::generics::bounded;
 use super::hygiene;
 use super::lane::{Lane, Setting, internal};
@@ -79,7 +78,7 @@ impl Sibling<'_> {
             syn::ReturnType::Type(_, ty) => (**ty).clone(),
         };
         let supported = !elided(&mut output)
-            && !forms::lacks(self.sig, self.block)
+            && lacks_native(self.sig, self.block).is_none()
             && self.read.is_some()
             && understood
             && !lane.unsupported

@@ -96,6 +96,15 @@ struct Block {
     members: Vec<(String, Item)>,
 }
 
+/// A function with `#[kernel]`.
+struct Kernel {
+    /// Its full path.
+    path: Vec<String>,
+    /// What the attribute says.
+    how: Instantiation,
+    lacks_native: Option<(&'static str, u32)>,
+}
+
 /// What a file holds.
 #[derive(Default)]
 pub(super) struct Items {
@@ -114,8 +123,7 @@ pub(super) struct Items {
     crates: Vec<String>,
     /// Why other crates are not known, where somebody asked.
     no_crates: Option<String>,
-    /// Full paths, and what the attributes say.
-    kernels: Vec<(Vec<String>, Instantiation)>,
+    kernels: Vec<Kernel>,
     handlers: Vec<HandlerPaths>,
     values: Mutex<Values>,
 }
@@ -134,6 +142,9 @@ pub struct FileKernel {
     pub function: FunctionDef,
     /// What the options of its attribute say; all else is the default, generic arguments are missing.
     pub how: Instantiation,
+    /// The first form, with its line, for which native code is lacking: in a crate, too, the CPU then runs the kernel as machine code. Without one,
+    /// a function that it calls may still have no native code.
+    pub lacks_native: Option<(&'static str, u32)>,
     scope: argument::Scope,
 }
 
@@ -168,9 +179,13 @@ pub fn kernels_in_crates(
 ) -> Result<Vec<FileKernel>, SourceError> {
     let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file, files, crates))?;
     let items = Arc::new(items);
-    let own = items.kernels.iter().filter(|(path, _)| items.root_of(path) == 0);
+    let own = items
+        .kernels
+        .iter()
+        .filter(|kernel| items.root_of(&kernel.path) == 0);
     Ok(own
-        .filter_map(|(path, how)| {
+        .filter_map(|kernel| {
+            let Kernel { path, how, .. } = kernel;
             let name = path.last()?.clone();
             let item = items.items.get(path)?;
             match &item.kind {
@@ -179,6 +194,7 @@ pub fn kernels_in_crates(
                     path: path.join("::"),
                     function: items.function(tree.clone(), item.module.clone(), None),
                     how: how.clone(),
+                    lacks_native: kernel.lacks_native,
                     scope: argument::Scope {
                         items: items.clone(),
                         module: item.module.clone(),

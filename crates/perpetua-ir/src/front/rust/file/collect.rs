@@ -14,7 +14,7 @@ use super::defined::{Defined, Space};
 use super::handlers::Templates;
 use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
 use super::modules::{Beside, Files};
-use super::{Block, Defaults, Item, ItemKind, Items, ModulePath};
+use super::{Block, Defaults, Item, ItemKind, Items, Kernel, ModulePath};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::gpu_type::GpuType;
 use crate::front::rust::resolve::members::MemberKind;
@@ -298,8 +298,16 @@ impl Collector<'_> {
         let read = options.read_kernel(item, &self.items.file);
         if let Some(read) = self.keep(read) {
             let name = &item.sig.ident;
-            let how = instantiation(&options);
-            self.items.kernels.push((child(module, name), how));
+            let lacks = match (options.interpret, options.contract) {
+                (true, _) => Some(("what `interpret` leaves out", name.span())),
+                (_, true) => Some(("fused operations (`contract`)", name.span())),
+                _ => parse::lacks_native(&item.sig, &item.block),
+            };
+            self.items.kernels.push(Kernel {
+                path: child(module, name),
+                how: instantiation(&options),
+                lacks_native: lacks.map(|(what, at)| (what, at.start().line as u32)),
+            });
             let kind = ItemKind::Function(Arc::new(read.tree));
             self.insert(module, name, &[Space::Values], kind);
             self.inner(item, module);
