@@ -3,8 +3,8 @@
 use perpetua_syntax::parse::Read;
 use perpetua_syntax::parse::options::{KernelOptions, StencilOptions};
 use perpetua_syntax::{Function, FunctionKind};
-use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 
 use crate::device::file_of;
 use crate::native::generics::{is, without_lifetimes};
@@ -85,7 +85,7 @@ fn handle(
     let instantiation = instantiation(function, read, options, facade);
     let generics = match &program {
         Some(program) => program.generics.clone(),
-        None => interpreted_generics(&function.sig.generics, facade),
+        None => interpreted_generics(&function.sig, facade),
     };
     let (params, clause) = (&generics.params, &generics.where_clause);
     let (markers, arguments) = (markers(&generics), arguments(&generics));
@@ -121,12 +121,17 @@ fn handle(
     }
 }
 
-/// The function's generic parameters without lifetimes: each type is one of device memory, or stands for a device function.
-fn interpreted_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::Generics {
+/// The function's generic parameters without lifetimes: each type is one of device memory where the function's parameters have it,
+/// else one of kernels' values, or it stands for a device function.
+fn interpreted_generics(sig: &syn::Signature, facade: &TokenStream) -> syn::Generics {
+    let generics = &sig.generics;
     let mut plain = without_lifetimes(generics);
     let mut functions = Vec::new();
     for param in plain.type_params_mut() {
         let bound: syn::TypeParamBound = match called_as(generics, &param.ident) {
+            None if !names(sig.inputs.to_token_stream(), &param.ident) => {
+                syn::parse_quote!(#facade::GpuValue)
+            }
             None => syn::parse_quote!(#facade::GpuType),
             Some(pointer) => {
                 param.bounds.clear();
@@ -145,6 +150,15 @@ fn interpreted_generics(generics: &syn::Generics, facade: &TokenStream) -> syn::
         clause.predicates = predicates.filter(|predicate| !of_function(predicate)).collect();
     }
     plain
+}
+
+/// Whether the name stands among the tokens.
+fn names(tokens: TokenStream, name: &syn::Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *name,
+        TokenTree::Group(group) => names(group.stream(), name),
+        _ => false,
+    })
 }
 
 /// The type of the functions that a parameter's bound such as `Fn(f32) -> f32` takes.
@@ -193,7 +207,7 @@ fn instantiation(
             syn::GenericParam::Type(param) => {
                 let name = &param.ident;
                 Some(match called_as(&function.sig.generics, name) {
-                    None => quote!(#facade::GenericValue::Type(<#name as #facade::GpuType>::describe())),
+                    None => quote!(#facade::GenericValue::Type(<#name as #facade::GpuValue>::value_type())),
                     Some(pointer) => quote! {
                         #facade::GenericValue::Function(<#name as #facade::DeviceFunction<#pointer>>::function())
                     },

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use perpetua_syntax::parse::Read;
+use perpetua_syntax::parse::{Read, is_reverse};
 use perpetua_syntax::{DEBUG_ASSERTIONS, Function, PathUsage, STD_TRAITS, operator_functions};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -171,11 +171,33 @@ fn bindings(body: &syn::Block) -> impl Iterator<Item = TokenStream> {
     })
 }
 
-/// Statements that compile only where what is called like a trait of the standard library is a trait.
+/// Statements that compile only where what is called like a trait of the standard library is a trait, and what is called `Reverse`
+/// is its struct.
 fn std_traits(body: &syn::Block) -> Vec<TokenStream> {
     #[derive(Default)]
     struct Called(Vec<TokenStream>);
+    impl Called {
+        fn turned(&mut self, function: &syn::Expr) {
+            if let syn::Expr::Path(path) = function
+                && is_reverse(&path.path)
+            {
+                let path = Plain::of(&path.path).whole(None);
+                let turned = quote_spanned!(path.span()=> let _: fn(u8) -> ::core::cmp::Reverse<u8> = #path;);
+                self.0.push(turned);
+            }
+        }
+    }
     impl Visit<'_> for Called {
+        fn visit_expr_call(&mut self, call: &syn::ExprCall) {
+            self.turned(&call.func);
+            syn::visit::visit_expr_call(self, call);
+        }
+
+        fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
+            call.args.iter().for_each(|arg| self.turned(arg));
+            syn::visit::visit_expr_method_call(self, call);
+        }
+
         fn visit_expr_path(&mut self, path: &syn::ExprPath) {
             let plain = Plain::of(&path.path);
             if let ([.., of_trait, name], None) = (&plain.idents[..], &path.qself)

@@ -17,7 +17,7 @@ struct Packed {
 
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Empty;
+struct Empty<const N: usize>;
 
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]

@@ -25,6 +25,9 @@ fn tuple(pair: (f32, f32), x: &mut [f32]) {}
 fn tuples(ranges: &[(u32, u32)], x: &mut [(f32, [u32; 2])]) {}
 
 #[kernel]
+fn one_value(n: &(u32, u32), x: &mut [f32]) {}
+
+#[kernel]
 fn two_positions(x: &mut [f32], a: GridPos, b: GridPos) {}
 
 #[kernel]

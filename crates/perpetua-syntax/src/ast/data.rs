@@ -21,7 +21,8 @@ pub struct StructDef {
 }
 
 impl StructDef {
-    /// Whether memory takes the struct: not where a field is a tuple, an `Option` or a `Result`, whose layout Rust leaves open.
+    /// Whether memory takes the struct: not where a field is a tuple, an `Option` or a `Result`, whose layout Rust leaves open, and not
+    /// where there is none.
     pub fn in_memory(&self) -> bool {
         fn laid_out(ty: &Type) -> bool {
             match ty {
@@ -29,7 +30,9 @@ impl StructDef {
                 ty => !matches!(ty, Type::Tuple(_) | Type::Option(_) | Type::Result(_)),
             }
         }
-        self.variants.is_empty() && self.fields.iter().all(|field| laid_out(&field.ty))
+        !self.fields.is_empty()
+            && self.variants.is_empty()
+            && self.fields.iter().all(|field| laid_out(&field.ty))
     }
 
     /// What belongs to each field, by the variant that has the field; of a struct nothing.

@@ -21,6 +21,8 @@ pub const PART: &str = "[start; len]";
 pub const PICK: &str = "[if there]";
 /// The method by which a loop over two iterators in turn says whose item it is: the first's where the receiver holds.
 pub const EITHER: &str = "[either]";
+/// The method by which the reader says `Reverse(x)`: a value in the other order.
+pub const REVERSED: &str = "[reversed]";
 
 /// A sequence of statements with an optional value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

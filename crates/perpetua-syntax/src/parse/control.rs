@@ -151,7 +151,7 @@ impl Reader {
 /// Whether a `for` loop counts a range, under `.rev()` and `.step_by(n)`.
 fn is_plain_range(expr: &syn::Expr) -> bool {
     match peel(expr) {
-        syn::Expr::Range(_) => true,
+        syn::Expr::Range(range) => range.start.is_none() || range.end.is_some(),
         syn::Expr::MethodCall(call) => {
             matches!(
                 (name_of(&call.method).as_str(), call.args.len()),

@@ -158,10 +158,13 @@ impl Reader {
         data: &syn::DataStruct,
         repr: Option<Repr>,
     ) -> Vec<FieldDef> {
-        if data.fields.is_empty() {
-            self.refuse(&input.ident, Refusal::EmptyStruct);
-        }
         let generic = super::signature::is_generic(&input.generics);
+        if data.fields.is_empty() {
+            if generic {
+                self.refuse(&input.ident, Refusal::EmptyStruct);
+            }
+            return Vec::new();
+        }
         let fields = self.read_fields(&data.fields, if generic { has_layout } else { is_value });
         if repr != Some(Repr::C) && fields.iter().all(|field| has_layout(&field.ty)) {
             self.refuse(&input.ident, Refusal::NoReprC);

@@ -50,20 +50,19 @@ fn is_adaptor(name: &str) -> bool {
 }
 
 impl Step {
+    /// Whether it makes one item of each, by itself.
+    fn is_each(&self) -> bool {
+        matches!(self, Step::Map(_) | Step::Inspect(_) | Step::Copied)
+    }
+
     /// Whether there are as many items behind it as in front.
     fn keeps_length(&self) -> bool {
-        matches!(
-            self,
-            Step::Map(_) | Step::Inspect(_) | Step::Copied | Step::Enumerate(_)
-        )
+        self.is_each() || matches!(self, Step::Enumerate(_))
     }
 
     /// Whether it looks at each item by itself, so that their order does not matter to it.
     fn is_alone(&self) -> bool {
-        matches!(
-            self,
-            Step::Map(_) | Step::Filter(_) | Step::FilterMap(_) | Step::Inspect(_) | Step::Copied
-        )
+        self.is_each() || matches!(self, Step::Filter(_) | Step::FilterMap(_))
     }
 }
 
@@ -290,41 +289,39 @@ impl Reader {
             ("flatten", None) => chain.steps.push(Step::Flat(None)),
             ("inspect", Some(f)) => chain.steps.push(Step::Inspect(f.clone())),
             ("rev", None) if !chain.advances && chain.steps.iter().all(Step::is_alone) => {
-                match &mut chain.source {
-                    Source::Range(range) => range.adaptors.push(RangeAdaptor::Rev),
-                    Source::Items(..) => chain.items(|item, count| {
-                        let last = method(count.clone(), "wrapping_sub", vec![number(line, 1)]);
-                        (Item::Rev(Box::new(item), last), count)
-                    }),
-                }
+                self.adapt(chain, RangeAdaptor::Rev);
             }
-            ("step_by", Some(step)) if usual => {
+            ("step_by", Some(step)) => {
                 let step = self.read_expr(step);
-                if let Source::Range(range) = &mut chain.source {
-                    return range.adaptors.push(RangeAdaptor::StepBy(Box::new(step)));
+                if usual {
+                    return self.adapt(chain, RangeAdaptor::StepBy(Box::new(step)));
                 }
                 let step = chain.name(self, "step", step);
-                chain.items(|item, count| {
-                    let count = method(count, "div_ceil", vec![step.clone()]);
-                    (Item::From(Box::new(item), number(line, 0), step), count)
-                });
-                self.count_once(chain);
+                let counter = self.counter(chain);
+                chain.steps.push(Step::Every(counter, step));
             }
             ("zip", Some(other)) if !chain.advances => {
                 let mut other = self.read_iterable(other);
-                let indexed = (self.indexed(chain), self.indexed(&mut other));
-                let (Some(()), Some(())) = indexed else {
-                    return self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
-                };
-                chain.setup.append(&mut other.setup);
-                let Source::Items(second, least) = other.source else {
-                    return;
-                };
-                chain.items(|item, count| {
-                    let count = method(count, "min", vec![least]);
-                    (Item::Zip(Box::new(item), Box::new(second)), count)
-                });
-                self.count_once(chain);
+                match (self.indexed(chain), self.indexed(&mut other)) {
+                    (Some(()), Some(())) => {
+                        chain.owned |= other.owned;
+                        chain.setup.append(&mut other.setup);
+                        let Source::Items(second, least) = other.source else {
+                            return;
+                        };
+                        chain.items(|item, count| {
+                            let count = method(count, "min", vec![least]);
+                            (Item::Zip(Box::new(item), Box::new(second)), count)
+                        });
+                        self.count_once(chain);
+                    }
+                    (None, Some(())) => self.zip_counted(chain, other, false),
+                    (Some(()), None) if !other.advances => {
+                        std::mem::swap(chain, &mut other);
+                        self.zip_counted(chain, other, true);
+                    }
+                    _ => self.refuse_named(&call.method, Refusal::IteratorOrder, &name),
+                }
             }
             ("chain", Some(other)) if !chain.advances => {
                 let mut other = self.read_iterable(other);
@@ -333,6 +330,7 @@ impl Reader {
                     return self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
                 };
                 self.count_once(chain);
+                chain.owned |= other.owned;
                 chain.setup.append(&mut other.setup);
                 let Source::Items(second, more) = other.source else {
                     return;
@@ -343,11 +341,9 @@ impl Reader {
                 });
                 self.count_once(chain);
             }
-            ("enumerate", None) => match &chain.source {
-                Source::Items(..) if usual => {
-                    chain.items(|item, count| (Item::Enumerate(Box::new(item)), count));
-                }
-                _ => {
+            ("enumerate", None) => match self.indexed(chain) {
+                Some(()) => chain.items(|item, count| (Item::Enumerate(Box::new(item)), count)),
+                None => {
                     let counter = self.counter(chain);
                     chain.steps.push(Step::Enumerate(counter));
                 }
@@ -355,6 +351,7 @@ impl Reader {
             ("skip", Some(n)) => {
                 let n = self.read_expr(n);
                 let n = chain.name(self, "skipped", n);
+                self.indexed_source(chain);
                 match &chain.source {
                     Source::Items(..) if usual => {
                         chain.items(|item, count| {
@@ -372,6 +369,7 @@ impl Reader {
             ("take", Some(n)) => {
                 let n = self.read_expr(n);
                 let n = chain.name(self, "taken", n);
+                self.indexed_source(chain);
                 match &chain.source {
                     Source::Items(..) if usual => {
                         chain.items(|item, count| (item, method(count, "min", vec![n])));
@@ -383,7 +381,7 @@ impl Reader {
                     }
                 }
             }
-            ("rev" | "step_by" | "zip" | "chain", _) => {
+            ("rev" | "zip" | "chain", _) => {
                 self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
             }
             _ => self.refuse_named(&call.method, Refusal::Iterator, &name),
@@ -406,50 +404,96 @@ impl Reader {
         name
     }
 
-    /// Makes all of it items by index, with what is done to each by itself; `None` where one item depends on others, and where
-    /// a range has adaptors of its own.
-    fn indexed(&mut self, chain: &mut Chain) -> Option<()> {
-        let Source::Range(range) = &mut chain.source else {
-            let one_each = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
-            if chain.advances || !chain.steps.iter().all(one_each) {
-                return None;
-            }
-            let steps = std::mem::take(&mut chain.steps);
-            if !steps.is_empty() {
-                chain.items(|item, count| (Item::Changed(Box::new(item), steps), count));
-            }
-            return Some(());
+    /// Goes over `counted` beside the chain, whose items are not known by their indices; `first`: its items stand in front.
+    fn zip_counted(&mut self, chain: &mut Chain, mut counted: Chain, first: bool) {
+        // What stands in front is computed in front.
+        if first {
+            counted.setup.append(&mut chain.setup);
+            chain.setup = counted.setup;
+        } else {
+            chain.setup.append(&mut counted.setup);
+        }
+        let Source::Items(item, count) = counted.source else {
+            return;
         };
-        if !range.adaptors.is_empty() || range.inclusive {
+        let (count, counter) = (chain.name(self, "count", count), self.counter(chain));
+        chain.owned = true;
+        chain.steps.push(Step::Zip(counter, item, count, first));
+    }
+
+    /// Makes all of it items by index, with what is done to each by itself; `None` where one item depends on others.
+    fn indexed(&mut self, chain: &mut Chain) -> Option<()> {
+        self.indexed_source(chain);
+        if chain.advances || !chain.steps.iter().all(Step::is_each) {
             return None;
         }
-        let (start, end) = (range.start.clone(), range.end.clone());
+        let steps = std::mem::take(&mut chain.steps);
+        if !steps.is_empty() {
+            // Nobody may compute it at an index that there is not.
+            chain.owned = true;
+            chain.items(|item, count| (Item::Changed(Box::new(item), steps), count));
+        }
+        Some(())
+    }
+
+    /// Makes the numbers of a range items by index.
+    fn indexed_source(&mut self, chain: &mut Chain) {
+        let Source::Range(range) = &mut chain.source else {
+            return;
+        };
+        let Range {
+            start,
+            end,
+            inclusive,
+            adaptors,
+        } = range.clone();
         let start = chain.name(self, "start", start);
         let end = chain.name(self, "end", end);
         let line = chain.line;
-        let some = binary(BinaryOp::Lt, start.clone(), end.clone());
-        let zero = expr(
-            line,
-            ExprKind::Int {
-                value: 0,
-                suffix: None,
-            },
-        );
+        let op = if inclusive { BinaryOp::Le } else { BinaryOp::Lt };
+        let some = binary(op, start.clone(), end.clone());
         let none = ExprKind::Block {
             label: None,
-            block: block(line, Vec::new(), Some(zero)),
+            block: block(line, Vec::new(), Some(number(line, 0))),
         };
-        let way = ExprKind::If {
+        // The way from the first to the last may be longer than their type has numbers.
+        let [first, last] = [start.clone(), end].map(|end| {
+            let (value, ty) = (Box::new(end), Type::Scalar(Scalar::Usize));
+            expr(line, ExprKind::Cast { value, ty })
+        });
+        let mut way = binary(BinaryOp::Sub, last, first);
+        if inclusive {
+            way = method(way, "saturating_add", vec![number(line, 1)]);
+        }
+        let count = ExprKind::If {
             cond: Box::new(some),
-            then: block(line, Vec::new(), Some(binary(BinaryOp::Sub, end, start.clone()))),
+            then: block(line, Vec::new(), Some(way)),
             otherwise: Some(Box::new(expr(line, none))),
         };
-        let count = ExprKind::Cast {
-            value: Box::new(expr(line, way)),
-            ty: Type::Scalar(Scalar::Usize),
-        };
-        chain.source = Source::Items(Item::Count(start), expr(chain.line, count));
+        chain.source = Source::Items(Item::Count(start), expr(line, count));
         self.count_once(chain);
-        self.indexed(chain)
+        for adaptor in adaptors {
+            self.adapt(chain, adaptor);
+        }
+    }
+
+    /// The other way round, or with steps between.
+    fn adapt(&mut self, chain: &mut Chain, adaptor: RangeAdaptor) {
+        let line = chain.line;
+        match (&mut chain.source, adaptor) {
+            (Source::Range(range), adaptor) => range.adaptors.push(adaptor),
+            (Source::Items(..), RangeAdaptor::Rev) => chain.items(|item, count| {
+                let last = method(count.clone(), "wrapping_sub", vec![number(line, 1)]);
+                (Item::Rev(Box::new(item), last), count)
+            }),
+            (Source::Items(..), RangeAdaptor::StepBy(step)) => {
+                let step = chain.name(self, "step", *step);
+                chain.items(|item, count| {
+                    let count = method(count, "div_ceil", vec![step.clone()]);
+                    (Item::From(Box::new(item), number(line, 0), step), count)
+                });
+                self.count_once(chain);
+            }
+        }
     }
 }

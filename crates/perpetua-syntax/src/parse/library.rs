@@ -4,7 +4,9 @@ use super::expr::peel;
 use super::path::segment_names;
 use super::reader::{Reader, line_of};
 use super::sugar::{binding, block, expr, local, statement};
-use crate::ast::{BinaryOp, Expr, ExprKind, GenericArg, Line, Stmt, StmtKind, Type, TypeMember, UnaryOp};
+use crate::ast::{
+    BinaryOp, Expr, ExprKind, GenericArg, Line, REVERSED, Stmt, StmtKind, Type, TypeMember, UnaryOp,
+};
 use syn::spanned::Spanned;
 
 /// The functions: module, name, arguments.
@@ -14,8 +16,33 @@ pub const STD_FUNCTIONS: &[(&str, &str, &[&str])] = &[
     ("mem", "take", &["&mut place"]),
     ("cmp", "min", &["a", "b"]),
     ("cmp", "max", &["a", "b"]),
+    ("cmp", "Reverse", &["key"]),
     ("array", "from_fn", &["f"]),
 ];
+
+/// The struct of the standard library that turns an order round. It is known by its name alone, too: rustc is asked whether a user's
+/// name means it.
+pub const REVERSE: &str = "Reverse";
+
+/// Whether a path is that struct's.
+#[must_use]
+pub fn is_reverse(path: &syn::Path) -> bool {
+    match &segment_names(path)[..] {
+        [.., module, name] => module == "cmp" && name == REVERSE,
+        [name] => name == REVERSE,
+        [] => false,
+    }
+}
+
+/// `Reverse(value)`.
+pub(super) fn reversed(value: Expr) -> ExprKind {
+    ExprKind::MethodCall {
+        receiver: Box::new(value),
+        name: REVERSED.to_owned(),
+        generics: Vec::new(),
+        args: Vec::new(),
+    }
+}
 
 impl Reader {
     /// One of [`STD_FUNCTIONS`]; `None` where it is none of them.
@@ -25,11 +52,12 @@ impl Reader {
         args: &syn::punctuated::Punctuated<syn::Expr, syn::Token![,]>,
     ) -> Option<ExprKind> {
         let names = segment_names(path);
-        let [.., module, name] = &names[..] else {
-            return None;
-        };
         let line = line_of(path.span());
-        let (module, name) = (module.as_str(), name.as_str());
+        let (module, name) = match &names[..] {
+            [.., module, name] => (module.as_str(), name.as_str()),
+            [_] if is_reverse(path) => ("cmp", REVERSE),
+            _ => return None,
+        };
         let known = |row: &&(&str, &str, &[&str])| (row.0, row.1, row.2.len()) == (module, name, args.len());
         STD_FUNCTIONS.iter().find(known)?;
         if let (("array", "from_fn"), Some(function)) = ((module, name), args.first()) {
@@ -58,6 +86,7 @@ impl Reader {
         let read =
             |reader: &mut Self| -> Vec<Expr> { args.iter().map(|arg| reader.read_expr(arg)).collect() };
         match (module, name) {
+            ("cmp", REVERSE) => read(self).pop().map(reversed),
             ("cmp", "min" | "max") => {
                 let mut args = read(self);
                 let second = args.pop()?;

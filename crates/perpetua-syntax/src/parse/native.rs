@@ -128,8 +128,9 @@ impl<'ast> Visit<'ast> for Found<'_> {
                     self.note(what, expr);
                 }
                 if let syn::Expr::Path(path) = &*call.func
-                    && let Some(module) = path.path.segments.iter().rev().nth(1)
-                    && matches!(&*module.ident.to_string(), "mem" | "cmp" | "array")
+                    && let module = path.path.segments.iter().rev().nth(1)
+                    && (super::is_reverse(&path.path)
+                        || module.is_some_and(|m| matches!(&*m.ident.to_string(), "mem" | "cmp" | "array")))
                 {
                     self.note("functions of `mem`, `cmp` and `array`", expr);
                 }

@@ -79,9 +79,9 @@ refusals! {
     RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
     Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out";
     IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` binds `iter`, `chunks` and their kin without closures";
-    IteratorOrder: "`{}` here" => "call it in front of `map`, `filter` and their kin, on elements and ranges without steps";
+    IteratorOrder: "`{}` here" => "call it in front of `filter`, `flat_map` and their kin; of `zip` one side may have them";
     IteratorMove: "`move` before a closure of an iterator that names the changing `{}`" => "remove `move`: the closure ends before what it captures";
-    OpenRange: "`for` over a range with an open end" => "give both ends, or write `loop` with a `break`";
+    OpenRange: "`for` over a range without a start" => "write the start, such as `0..n`";
     StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";
     CharLiteral: "a `char`" => "write a byte literal such as `b'a'`, or its number";
     WideLiteral: "an integer of more than 128 bits" => "use two integers";
@@ -124,7 +124,7 @@ refusals! {
     TypeBound: "this bound of a type with `derive(GpuType)`" => "bound the parameter where it is used, on `impl` blocks and functions";
     TypeDefault: "a default for a parameter of a type with `derive(GpuType)`" => "write the argument where the type is used";
     UnionType: "a union" => "use a struct, and `to_bits` and `from_bits` to reinterpret";
-    EmptyStruct: "a struct without fields" => "add a field";
+    EmptyStruct: "a generic struct without fields" => "leave the parameters out, or add a field";
     FieldType: "a field of this type" => "use scalars, arrays, and other types with `derive(GpuType)`";
     NoEnumRepr: "an enum without an integer `repr`" => "add `#[repr(u32)]` or its like";
     EmptyEnum: "an enum without variants" => "add a variant";

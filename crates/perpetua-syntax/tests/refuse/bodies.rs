@@ -41,14 +41,14 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         &[(R::Iterator, "collect")],
     ),
     (
-        "for v in x.iter().filter(|v| true).§zip(x) {} for v in (0..=n).§zip(x) {}",
-        &[(R::IteratorOrder, "zip"); 2],
+        "for v in x.iter().filter(|v| true).§zip(x.iter().filter(|v| true)) {} for v in x.iter().filter(|v| true).§chain(x) {}",
+        &[(R::IteratorOrder, "zip"), (R::IteratorOrder, "chain")],
     ),
     (
         "let mut k = 0.0; let s = x.iter().map(§move |v| { k += 1.0; *v * k }).sum::<f32>();",
         &[(R::IteratorMove, "k")],
     ),
-    ("for v in §0.. {}", &[(R::OpenRange, "")]),
+    ("for v in §..5 {}", &[(R::OpenRange, "")]),
     ("for §(a, b) in 0..n {}", &[(R::ForPattern, "")]),
     ("let s = §\"text\";", &[(R::StringLiteral, "")]),
     ("let c = §'c';", &[(R::CharLiteral, "")]),

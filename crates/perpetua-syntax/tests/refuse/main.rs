@@ -179,7 +179,7 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         ],
     ),
     ("§union U { x: f32, y: u32 }", Device, &[(R::UnionType, "")]),
-    ("#[repr(C)] struct §S;", Device, &[(R::EmptyStruct, "")]),
+    ("#[repr(C)] struct §S<T>;", Device, &[(R::EmptyStruct, "")]),
     (
         "#[repr(C)] struct S { a: §&'static f32, b: (f32, f32), c: §[(); 3], d: §Vec<f32>, e: Inner }",
         Device,

@@ -44,6 +44,7 @@ mod panics;
 mod patterns;
 mod places;
 mod random;
+mod strangers;
 mod structs;
 mod traits;
 mod values;

@@ -30,8 +30,13 @@ trait Shape {
     fn weights(x: f32) -> (i32, [f32; 4]);
 }
 
+#[derive(Clone, Copy, GpuType)]
 struct Linear;
+
+#[derive(Clone, Copy, GpuType)]
 struct Quadratic;
+
+#[derive(Clone, Copy, GpuType)]
 struct Cubic;
 
 #[device]

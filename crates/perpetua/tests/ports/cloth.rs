@@ -312,10 +312,10 @@ fn bend(
     let (n0, n1, e) = (n0 * s0.recip(), n1 * s1.recip(), edge * length.recip());
     let angle = e.dot(n0.cross(n1)).atan2(n0.dot(n1));
     let gradients = [
-        n0 * length,
-        n1 * length,
-        n0 * (x0 - x3).dot(e) + n1 * (x1 - x3).dot(e),
-        n0 * (x2 - x0).dot(e) + n1 * (x2 - x1).dot(e),
+        n0 * -length,
+        n1 * -length,
+        n0 * (x3 - x0).dot(e) + n1 * (x3 - x1).dot(e),
+        n0 * (x0 - x2).dot(e) + n1 * (x1 - x2).dot(e),
     ];
     let masses = corners.map(|i| inverse_masses[i]);
     let alpha = hinge.compliance / (dt * dt);

@@ -301,10 +301,11 @@ fn hyperloglog_counts_distinct_keys() {
         let keys: Vec<u64> = (0..2 * distinct).map(|i| some[i % distinct]).collect();
         everywhere(|run| {
             let (registers, estimate) = (run.zeros::<u32>(REGISTERS), run.zeros::<f32>(1));
+            let table = registers.cast::<[u32; REGISTERS]>().unwrap();
             run.launch(
                 hyperloglog_add::kernel::<XxHash64>(),
                 LaunchConfig::new(4, 128),
-                args![XxHash64 { seed: 7 }, &run.upload(&keys), &registers],
+                args![XxHash64 { seed: 7 }, &run.upload(&keys), &table],
             );
             let expected: Vec<u32> = (0..REGISTERS as u64)
                 .map(|register| {
@@ -319,7 +320,7 @@ fn hyperloglog_counts_distinct_keys() {
             run.launch(
                 hyperloglog_estimate::kernel(),
                 LaunchConfig::new(1, 1),
-                args![&registers, &estimate],
+                args![&table, &estimate],
             );
             let off = (f64::from(run.read(&estimate)[0]) / distinct as f64 - 1.0).abs();
             assert!(off < 0.15, "{off} on {}", run.place());

@@ -353,7 +353,9 @@ fn clahe_tables(limit: u32, tile: [usize; 2], width: usize, image: &[u8], tables
     let [w, h] = tile;
     let (left, top) = (group_id_x() * w, group_id_y() * h);
     counts[lane] = 0;
-    excess[0] = 0;
+    if lane == 0 {
+        excess[0] = 0;
+    }
     sync_threads();
     for i in (lane..w * h).step_by(256) {
         let pixel = image[(top + i / w) * width + left + i % w];

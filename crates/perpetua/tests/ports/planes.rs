@@ -415,13 +415,14 @@ fn rans_gives_the_bytes_back() {
         output += text.len() as u32;
     }
     let expected = texts.concat();
+    let table: [Symbol; 256] = symbols.try_into().unwrap();
     everywhere(|run| {
         let out = run.zeros::<u8>(expected.len());
         run.launch(
             rans_decode::kernel(),
             LaunchConfig::new(blocks.len() as u32, 32),
             args![
-                &run.upload(&symbols),
+                &run.upload(&[table]),
                 &run.upload(&blocks),
                 &run.upload(&words),
                 &out

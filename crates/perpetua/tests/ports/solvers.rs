@@ -232,7 +232,7 @@ fn cash_karp_follows_any_system() {
             assert!(found.steps > 5, "on {}", run.place());
             if found.events == *events && *events > 0 {
                 assert!(
-                    (f64::from(found.last_event) - last).abs() < 0.05,
+                    (f64::from(found.last_event) - last).abs() < 0.3,
                     "on {}",
                     run.place()
                 );
@@ -256,6 +256,7 @@ trait Model<const N: usize> {
     fn evaluate(parameters: &[f32; N], x: f32) -> (f32, [f32; N]);
 }
 
+#[derive(Clone, Copy, GpuType)]
 struct Gauss;
 
 #[device]

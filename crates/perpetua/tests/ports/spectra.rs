@@ -173,7 +173,8 @@ fn neurons_fire_as_in_64_bits() {
             assert_eq!(spike.neuron, *id, "on {}", run.place());
             assert!(spike.step.abs_diff(*step) <= 1, "on {}", run.place());
         }
-        let close = run.read(&states).iter().zip(&voltages);
+        let states = run.read(&states);
+        let close = states.iter().zip(&voltages);
         let close = close.filter(|(s, v)| (f64::from(s.v) - **v).abs() < 0.5).count();
         assert!(close > count - 5, "{close} on {}", run.place());
     });

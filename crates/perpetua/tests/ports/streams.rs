@@ -61,23 +61,21 @@ struct Code<const N: usize> {
 
 #[device]
 impl<const N: usize> Code<N> {
-    fn new(lengths: &[u8]) -> Self {
-        let mut counts = [0u16; 16];
+    fn set(&mut self, lengths: &[u8]) {
+        self.counts.fill(0);
         for length in lengths {
-            counts[*length as usize] += 1;
+            self.counts[*length as usize] += 1;
         }
-        counts[0] = 0;
+        self.counts[0] = 0;
         let mut offsets = [0u16; 16];
         for length in 1..15 {
-            offsets[length + 1] = offsets[length] + counts[length];
+            offsets[length + 1] = offsets[length] + self.counts[length];
         }
-        let mut symbols = [0u16; N];
         for (symbol, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
             let offset = &mut offsets[*length as usize];
-            symbols[*offset as usize] = symbol as u16;
+            self.symbols[*offset as usize] = symbol as u16;
             *offset += 1;
         }
-        Self { counts, symbols }
     }
 
     fn decode(&self, bits: &mut Bits, input: &[u8]) -> Result<usize, Status> {
@@ -108,46 +106,56 @@ const DISTANCES: [u16; 30] = [
 ];
 const ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
+/// The lengths of a block's codes, of which so many are of literals; where `fixed`, those that every stream knows.
 #[device]
-fn fixed_codes() -> (Code<288>, Code<30>) {
-    let lengths: [u8; 288] = std::array::from_fn(|symbol| match symbol {
-        0..144 => 8,
-        144..256 => 9,
-        256..280 => 7,
-        _ => 8,
-    });
-    (Code::new(&lengths), Code::new(&[5; 30]))
-}
-
-#[device]
-fn dynamic_codes(bits: &mut Bits, input: &[u8]) -> Result<(Code<288>, Code<30>), Status> {
-    let literals = bits.take(input, 5)? as usize + 257;
-    let distances = bits.take(input, 5)? as usize + 1;
-    let count = bits.take(input, 4)? as usize + 4;
+fn code_lengths(
+    fixed: bool,
+    bits: &mut Bits,
+    input: &[u8],
+    lengths: &mut [u8; 320],
+) -> Result<[usize; 2], Status> {
+    if fixed {
+        for (symbol, length) in lengths.iter_mut().enumerate() {
+            *length = match symbol {
+                0..144 => 8,
+                144..256 => 9,
+                256..280 => 7,
+                280..288 => 8,
+                _ => 5,
+            };
+        }
+        return Ok([288, 318]);
+    }
+    let header = bits.take(input, 14)? as usize;
+    let (literals, count) = ((header & 31) + 257, (header >> 10) + 4);
+    let all = literals + (header >> 5 & 31) + 1;
     let mut short = [0u8; 19];
     for symbol in &ORDER[..count] {
         short[*symbol as usize] = bits.take(input, 3)? as u8;
     }
-    let code = Code::<19>::new(&short);
-    let mut lengths = [0u8; 320];
+    let mut code = Code {
+        counts: [0; 16],
+        symbols: [0; 19],
+    };
+    code.set(&short);
     let mut at = 0;
-    while at < literals + distances {
-        let (value, times) = match code.decode(bits, input)? {
+    while at < all {
+        let symbol = code.decode(bits, input)?;
+        let (value, least, extra) = match symbol {
             16 if at == 0 => return Err(Status::BadCode),
-            16 => (lengths[at - 1], 3 + bits.take(input, 2)?),
-            17 => (0, 3 + bits.take(input, 3)?),
-            18 => (0, 11 + bits.take(input, 7)?),
-            length => (length as u8, 1),
+            16 => (lengths[at - 1], 3, 2),
+            17 => (0, 3, 3),
+            18 => (0, 11, 7),
+            length => (length as u8, 1, 0),
         };
-        let end = at + times as usize;
-        if end > literals + distances {
+        let end = at + least + bits.take(input, extra)? as usize;
+        if end > all {
             return Err(Status::BadCode);
         }
         lengths[at..end].fill(value);
         at = end;
     }
-    let (first, second) = lengths[..literals + distances].split_at(literals);
-    Ok((Code::new(first), Code::new(second)))
+    Ok([literals, all])
 }
 
 #[device]
@@ -156,7 +164,8 @@ fn inflate_block(
     input: &[u8],
     output: &mut [u8],
     len: &mut usize,
-    (literals, distances): &(Code<288>, Code<30>),
+    literals: &Code<288>,
+    distances: &Code<32>,
 ) -> Result<(), Status> {
     loop {
         match literals.decode(bits, input)? {
@@ -171,7 +180,8 @@ fn inflate_block(
                 let length = usize::from(LENGTHS[k]) + bits.take(input, extra)? as usize;
                 let k = distances.decode(bits, input)?;
                 let extra = (k as u32 / 2).saturating_sub(1);
-                let distance = usize::from(DISTANCES[k]) + bits.take(input, extra)? as usize;
+                let first = usize::from(*DISTANCES.get(k).ok_or(Status::BadCode)?);
+                let distance = first + bits.take(input, extra)? as usize;
                 if distance > *len {
                     return Err(Status::BadDistance);
                 }
@@ -194,9 +204,18 @@ fn inflate_stream(input: &[u8], output: &mut [u8], len: &mut usize) -> Result<()
         count: 0,
         next: 0,
     };
+    let mut lengths = [0; 320];
+    let mut literals = Code {
+        counts: [0; 16],
+        symbols: [0; 288],
+    };
+    let mut distances = Code {
+        counts: [0; 16],
+        symbols: [0; 32],
+    };
     loop {
-        let last = bits.take(input, 1)? == 1;
-        match bits.take(input, 2)? {
+        let header = bits.take(input, 3)?;
+        match header >> 1 {
             0 => {
                 bits.take(input, bits.count % 8)?;
                 let size = bits.take(input, 16)?;
@@ -209,14 +228,15 @@ fn inflate_stream(input: &[u8], output: &mut [u8], len: &mut usize) -> Result<()
                     *len += 1;
                 }
             }
-            1 => inflate_block(&mut bits, input, output, len, &fixed_codes())?,
-            2 => {
-                let codes = dynamic_codes(&mut bits, input)?;
-                inflate_block(&mut bits, input, output, len, &codes)?;
+            kind @ 1..=2 => {
+                let [first, all] = code_lengths(kind == 1, &mut bits, input, &mut lengths)?;
+                literals.set(&lengths[..first]);
+                distances.set(&lengths[first..all]);
+                inflate_block(&mut bits, input, output, len, &literals, &distances)?;
             }
             _ => return Err(Status::BadBlock),
         }
-        if last {
+        if header & 1 == 1 {
             return Ok(());
         }
     }
@@ -369,7 +389,7 @@ impl Writer {
 #[test]
 fn inflate_unpacks_all_kinds_of_blocks() {
     let mut random = Random(148);
-    let (mut input, mut texts, mut streams) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut input, mut texts, mut streams) = (Vec::<u8>::new(), Vec::<Vec<u8>>::new(), Vec::new());
     for i in 0..40u32 {
         let mut writer = Writer::default();
         let mut text = Vec::new();

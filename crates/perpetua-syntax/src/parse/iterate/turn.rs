@@ -6,6 +6,7 @@ use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKi
 use crate::parse::Refusal;
 use crate::parse::chain::Step;
 use crate::parse::expr::peel;
+use crate::parse::library::{is_reverse, reversed};
 use crate::parse::path::{single_name, starts_upper, variant_of};
 use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{binding, block, expr, local, statement};
@@ -150,7 +151,7 @@ impl Reader {
     pub(super) fn read_steps(&mut self, steps: Vec<Step>, mut item: Expr, stmts: &mut Vec<Stmt>) -> Expr {
         // What stops the loop looks before an item is made.
         for step in &steps {
-            if let Step::Take(counter, n) = step {
+            if let Step::Take(counter, n) | Step::Zip(counter, _, n, true) = step {
                 let full = binary(BinaryOp::Ge, local(counter, n.line), n.clone());
                 stmts.insert(0, when(full, self.leave()));
             }
@@ -233,6 +234,31 @@ impl Reader {
                     stmts.push(one(counter));
                     value()
                 }
+                Step::Every(counter, step) => {
+                    let number = self.fresh("number");
+                    stmts.push(declare(&number, local(counter, line), false));
+                    stmts.push(one(counter));
+                    let rest = binary(BinaryOp::Rem, local(&number, line), step.clone());
+                    stmts.push(when(binary(BinaryOp::Ne, rest, super::number(line, 0)), CONTINUE));
+                    value()
+                }
+                Step::Zip(counter, other, count, first) => {
+                    if !first {
+                        let full = binary(BinaryOp::Ge, local(counter, line), count.clone());
+                        stmts.push(when(full, self.leave()));
+                    }
+                    let other = other.at(self, counter, line, stmts);
+                    let both = if *first {
+                        [other, value()]
+                    } else {
+                        [value(), other]
+                    };
+                    let zipped = self.fresh("item");
+                    let [a, b] = both;
+                    stmts.push(declare(&zipped, pair(line, a, b), false));
+                    stmts.push(one(counter));
+                    local(&zipped, line)
+                }
                 Step::Copied => {
                     let operand = Box::new(value());
                     expr(
@@ -265,6 +291,10 @@ impl Reader {
                     variant,
                     payload: args.into_iter().next().map(Box::new),
                 },
+                _ if is_reverse(&path.path) && args.len() == 1 => args
+                    .into_iter()
+                    .next()
+                    .map_or(ExprKind::Tuple(Vec::new()), reversed),
                 _ if path
                     .path
                     .segments

@@ -4,6 +4,7 @@
 //! variable.
 
 use super::part::holds_reference;
+use super::tidy::WHICH;
 use super::value::{Slot, Src, Val};
 use super::{Emitter, Result, Return};
 use crate::front::rust::infer::tree::{Block, Expr, TargetId};
@@ -59,7 +60,13 @@ impl Emitter<'_> {
                 slots.collect::<Result<_>>().map(Slot::Tuple)
             }
             Ty::Ref(false, target) if !matches!(*target, Ty::Slice(_)) => {
-                Ok(Slot::Shared(Box::new(self.slot(&target, name, line)?)))
+                let copy = Box::new(self.slot(&target, name, line)?);
+                let usize_scalar = self.usize_scalar();
+                let [first, second] = [WHICH; 2].map(|name| self.k.local(name, usize_scalar.into()));
+                let locals = [first, second, self.k.local(WHICH, Scalar::U32.into())];
+                let slot = Slot::Shared(copy, self.meant(), locals);
+                self.clear(&slot, line)?;
+                Ok(slot)
             }
             Ty::Ref(_, target) => self.chosen_slot(matches!(*target, Ty::Slice(_)), line),
             ty => {
@@ -90,10 +97,7 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
-            Slot::Shared(slot) => {
-                let value = self.referred(val, line)?;
-                self.put(slot, &value, line)
-            }
+            Slot::Shared(copy, meant, locals) => self.put_shared(copy, meant, *locals, val, line),
             Slot::There(there, value) => {
                 self.clear(value, line)?;
                 if matches!(val, Val::Tuple(none) if none.is_empty()) {
@@ -139,7 +143,11 @@ impl Emitter<'_> {
                 self.store(&Place::local(*local), zero, line)
             }
             Slot::Tuple(slots) => slots.iter().try_for_each(|slot| self.clear(slot, line)),
-            Slot::Shared(slot) => self.clear(slot, line),
+            Slot::Shared(slot, _, locals) => {
+                self.clear(slot, line)?;
+                let mut locals = locals.iter();
+                locals.try_for_each(|local| self.clear(&Slot::Var(*local), line))
+            }
             Slot::There(there, value) => {
                 self.clear(there, line)?;
                 self.clear(value, line)
@@ -163,7 +171,7 @@ impl Emitter<'_> {
             Slot::Tuple(slots) => Ok(Val::Tuple(
                 slots.iter().map(|s| self.get(s, line)).collect::<Result<_>>()?,
             )),
-            Slot::Shared(slot) => Ok(Val::Ref(Src::Val(Box::new(self.get(slot, line)?)))),
+            Slot::Shared(copy, meant, locals) => self.kept_shared(copy, meant, *locals, line),
             Slot::There(there, value) => {
                 let there = self.get(there, line)?;
                 Ok(Val::Tuple(vec![there, self.get(value, line)?]))

@@ -290,8 +290,9 @@ impl Emitter<'_> {
 /// Whether a value of the type is passed to or from a function of the IR.
 fn is_passed(ty: &Ty, result: bool) -> bool {
     match ty {
-        Ty::Scalar(_) | Ty::Enum(_) | Ty::Struct(_) | Ty::Array(..) => true,
         Ty::Tuple(elements) if elements.is_empty() => result,
+        Ty::Struct(desc) if desc.fields.is_empty() => result,
+        Ty::Scalar(_) | Ty::Enum(_) | Ty::Struct(_) | Ty::Array(..) => true,
         Ty::Option(some) => is_passed(some, false),
         Ty::Result(ok, err) => is_passed(ok, false) && is_passed(err, false),
         Ty::Tuple(elements) => elements.iter().all(|e| is_passed(e, false)),

@@ -223,6 +223,7 @@ impl Emitter<'_> {
             ExprKind::Array(elements) if self.ir_type(&self.ty(&e.ty), e.line).is_err() => {
                 self.tuple_expr(elements)
             }
+            ExprKind::Struct(..) if self.ty(&e.ty).is_unit() => Ok(Val::unit()),
             ExprKind::Int(_)
             | ExprKind::Float(_)
             | ExprKind::Bool(_)
@@ -242,7 +243,10 @@ impl Emitter<'_> {
                 if !matches!(e.ty, Ty::Ref(true, _)) {
                     return self.ref_expr(inner);
                 }
-                self.not_kept(inner)?;
+                // Of an array of references nobody but `not_kept` could change which these are.
+                if !matches!(self.ty(&inner.ty), Ty::Array(element, _) if matches!(*element, Ty::Ref(..))) {
+                    self.not_kept(inner)?;
+                }
                 match self.ref_expr(inner)? {
                     // What is stored through the reference is read through it, too: a place of its own.
                     Val::Ref(Src::Val(val)) if is_stored(&val) => {
@@ -349,7 +353,7 @@ impl Emitter<'_> {
 }
 
 /// Whether memory takes the value.
-fn is_stored(val: &Val) -> bool {
+pub(super) fn is_stored(val: &Val) -> bool {
     match val {
         Val::Value(_) => true,
         Val::Tuple(parts) => !parts.is_empty() && parts.iter().all(is_stored),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use perpetua_syntax::FunctionKind;
 
+use super::value::Meanings;
 use super::{Emitter, bind_generics, instance_name, tidy, types};
 use crate::front::rust::infer::{self, Program, Result};
 use crate::front::rust::instantiate::Instantiation;
@@ -32,6 +33,26 @@ pub(super) struct Lowered {
 
 /// The same, with a variable for each condition where those are asked for.
 pub(super) fn lower_noting(def: &FunctionDef, how: &Instantiation, noted: Option<Noted>) -> Result<Lowered> {
+    let mut meanings = Meanings::new();
+    loop {
+        let known = meanings.len();
+        match lower_knowing(def, how, noted.clone(), &mut meanings) {
+            // Begin again, with what a reference turned out to mean behind where it was looked at.
+            Err(_) if (known + 1..=MOST_MEANINGS).contains(&meanings.len()) => {}
+            done => return done,
+        }
+    }
+}
+
+/// How many meanings of references are found out before a kernel is refused.
+const MOST_MEANINGS: usize = 256;
+
+fn lower_knowing(
+    def: &FunctionDef,
+    how: &Instantiation,
+    noted: Option<Noted>,
+    meanings: &mut Meanings,
+) -> Result<Lowered> {
     let program = Program::new(how.pointer_width);
     let loaded = program.load(def)?;
     let tree = loaded.tree.clone();
@@ -59,14 +80,14 @@ pub(super) fn lower_noting(def: &FunctionDef, how: &Instantiation, noted: Option
     let mut emitter = Emitter::new(&program, checked.clone(), &name);
     emitter.unchecked = how.checks == Checks::Off;
     emitter.noted = noted;
+    emitter.meanings = std::mem::take(meanings);
     emitter.active.push((def.key(), generics));
-    emitter.instances(&checked)?;
-    if tree.kind == FunctionKind::Stencil {
-        emitter.stencil(&how.stencil)?;
-    } else {
-        emitter.kernel_params()?;
-        emitter.kernel_body()?;
-    }
+    let emitted = emitter.instances(&checked).and_then(|()| match tree.kind {
+        FunctionKind::Stencil => emitter.stencil(&how.stencil),
+        _ => emitter.kernel_params().and_then(|()| emitter.kernel_body()),
+    });
+    *meanings = std::mem::take(&mut emitter.meanings);
+    emitted?;
     let noted = emitter.noted.take().unwrap_or_default();
     let mut kernel = emitter.k.finish();
     tidy::tidy(&mut kernel);

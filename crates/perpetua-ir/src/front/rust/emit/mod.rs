@@ -49,13 +49,13 @@ use super::infer::ty::{Generic, Ty, show};
 use super::infer::{self, Program, Result};
 use super::instantiate::{GenericValue, Instantiation};
 use super::resolve::{FunctionDef, FunctionKey};
-use crate::ir::{Access, Base, Checks, Inst, Kernel, KernelBuilder, Place, Step, Type, TypeError, Value};
+use crate::ir::{Access, Base, Checks, Inst, Kernel, KernelBuilder, Place, Type, TypeError, Value};
 pub use followed::{COMPUTED, Followed, INSIDE, lower_followed};
 use grid::Grid;
 use lower::Noted;
 pub use lower::lower;
 use types::{Types, plain};
-use value::{Binding, Slot, Src, Val};
+use value::{Binding, Meanings, Slot, Src, Val};
 
 /// Which function with which generic arguments.
 type InstanceKey = (FunctionKey, Vec<Generic>);
@@ -129,6 +129,10 @@ struct Emitter<'p> {
     unchecked: bool,
     /// The variables that conditions are written to, where those are asked for.
     noted: Option<Noted>,
+    /// What references are known to mean before the code that says so.
+    meanings: Meanings,
+    /// Number of slots of references.
+    chosen: u32,
 }
 
 /// Makes a kernel without code of its own that holds one device function, and those that it calls: for showing it
@@ -310,6 +314,8 @@ impl<'p> Emitter<'p> {
             nesting: 0,
             unchecked: false,
             noted: None,
+            meanings: Meanings::new(),
+            chosen: 0,
         }
     }
 
@@ -393,11 +399,15 @@ impl<'p> Emitter<'p> {
                 other => {
                     let element = self.shared_type(other, line)?;
                     let base = self.k.buffer(name, element, access(*mutable));
-                    let zero = self.constant(crate::ir::Scalar::U32, 0);
-                    Val::Ref(Src::Place(Place {
+                    let array = Src::Place(Place {
                         base,
-                        path: vec![Step::Index(zero)],
-                    }))
+                        path: Vec::new(),
+                    });
+                    let usize_scalar = self.usize_scalar();
+                    let (zero, len) = (self.constant(usize_scalar, 0), self.length(&array, &ty, line)?);
+                    let name = self.name_of(&array);
+                    self.check_below(zero, len, name, line)?;
+                    Val::Ref(self.element(array, zero, &ty, line)?)
                 }
             },
             // Calls of it are calls of the function that the kernel was given; nothing is passed.

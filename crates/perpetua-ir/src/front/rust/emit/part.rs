@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::expr::is_stored;
 use super::tidy::WHICH;
-use super::value::{Binding, Chosen, Part, Slot, Src, Val};
+use super::value::{Binding, Chosen, Meant, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
 use crate::front::rust::infer::ty::Ty;
-use crate::ir::{self, Effect, FaultKind, Inst, LocalId, Place, Scalar, Step, Value};
+use crate::ir::{self, Base, Effect, FaultKind, Inst, LocalId, Place, Scalar, Step, Value};
 use crate::ops::BinaryOp;
 
 impl Emitter<'_> {
@@ -177,12 +178,23 @@ impl Emitter<'_> {
         };
         let [first, second] = names.map(|name| self.k.local(name, usize_scalar.into()));
         let locals = [first, second, self.k.local(WHICH, Scalar::U32.into())];
+        let meant = self.meant();
         let slot = match part {
-            true => Slot::Part(Chosen::default(), locals),
-            false => Slot::Place(Chosen::default(), locals),
+            true => Slot::Part(meant, locals),
+            false => Slot::Place(meant, locals),
         };
         self.clear(&slot, line)?;
         Ok(slot)
+    }
+
+    /// What a new slot's references mean: as far as it is known.
+    pub(super) fn meant(&mut self) -> Chosen {
+        let number = self.chosen;
+        self.chosen += 1;
+        let own = self.meanings.iter().filter(|(slot, _)| *slot == number);
+        let places = own.map(|(_, place)| place.clone()).collect();
+        let read = false;
+        Chosen::new(Meant { number, places, read }.into())
     }
 
     /// Makes a kept reference mean another part of a slice.
@@ -210,7 +222,13 @@ impl Emitter<'_> {
     }
 
     /// Says which of the places that a slot's references may mean this is.
-    fn put_number(&mut self, meant: &Chosen, which: LocalId, place: &Place, line: u32) -> Result<()> {
+    pub(super) fn put_number(
+        &mut self,
+        meant: &Chosen,
+        which: LocalId,
+        place: &Place,
+        line: u32,
+    ) -> Result<()> {
         let number = {
             let mut meant = meant.borrow_mut();
             let known = meant
@@ -224,6 +242,9 @@ impl Emitter<'_> {
             })
         };
         let Some(number) = number else {
+            if matches!(place.base, Base::Buffer(_) | Base::Shared(_)) {
+                self.meanings.push((meant.borrow().number, place.clone()));
+            }
             return Err(self.chosen_place(line));
         };
         let number = self.constant(Scalar::U32, number as u64);
@@ -278,8 +299,11 @@ impl Emitter<'_> {
         if is_never(val) {
             return Ok(());
         }
-        let Val::Ref(Src::Place(place)) = val else {
-            return Err(self.chosen_place(line));
+        let place = match val {
+            Val::Ref(Src::Place(place)) => place,
+            // Of an `Err`, say: what is looked at lies in memory.
+            Val::Ref(Src::Val(of)) if is_stored(of) => return Ok(()),
+            _ => return Err(self.chosen_place(line)),
         };
         self.put_number(meant, which, place, line)?;
         let usize_scalar = self.usize_scalar().into();

@@ -255,7 +255,11 @@ impl Emitter<'_> {
                 }
                 let parts = parts
                     .iter()
-                    .map(|p| self.constant_value(p, line))
+                    .map(|p| match is_empty(p) {
+                        // Nobody looks at it.
+                        true => Ok(self.bool(false)),
+                        false => self.constant_value(p, line),
+                    })
                     .collect::<Result<_>>()?;
                 let done = self.k.op(Op::Compose(ty, parts));
                 self.typed(line, done)
@@ -286,7 +290,7 @@ impl Emitter<'_> {
             }
             Src::Val(val) => Ok((**val).clone()),
             Src::Constant(_, value) => match &**value {
-                ConstValue::Tuple(parts) if parts.is_empty() => Ok(Val::unit()),
+                value if is_empty(value) => Ok(Val::unit()),
                 value => Ok(Val::Value(self.constant_value(value, line)?)),
             },
             Src::Part(_) => Err(self.part_as_value(line)),
@@ -439,6 +443,11 @@ fn holds_array(ty: &Ty) -> bool {
         Ty::Struct(desc) => desc.fields.iter().any(|f| holds_array(&Ty::from_desc(&f.ty))),
         _ => false,
     }
+}
+
+/// Whether a constant is `()`, or of a struct without fields.
+fn is_empty(value: &ConstValue) -> bool {
+    matches!(value, ConstValue::Tuple(parts) | ConstValue::Struct(_, parts) if parts.is_empty())
 }
 
 /// Whether all of a constant's bits are zero.

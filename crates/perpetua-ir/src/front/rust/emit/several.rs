@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::value::{Slot, Src, Val};
+use super::value::{Chosen, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
-use crate::ir::{Access, Base, Block, Inst, ParamKind, Place, Type, Value};
+use crate::ir::{Access, Base, Block, Inst, LocalId, ParamKind, Place, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp};
 
 impl Emitter<'_> {
@@ -136,16 +136,76 @@ impl Emitter<'_> {
         self.load(&Src::Place(place), line)
     }
 
-    /// What a shared reference refers to, as a value. Other lanes may change what lies in a buffer or in shared memory.
-    pub(super) fn referred(&mut self, val: &Val, line: u32) -> Result<Val> {
+    /// Keeps what a shared reference refers to. Other lanes may change what lies in a buffer or in shared memory: of that the place
+    /// is kept.
+    pub(super) fn put_shared(
+        &mut self,
+        copy: &Slot,
+        meant: &Chosen,
+        locals: [LocalId; 3],
+        val: &Val,
+        line: u32,
+    ) -> Result<()> {
         let src = match val {
             Val::Ref(src) => src,
-            other => return Ok(other.clone()),
+            other => return self.put(copy, other, line),
         };
-        match self.is_fixed(src) {
-            true => self.load(src, line),
-            false => Err(self.chosen_place(line)),
+        if self.is_fixed(src) {
+            let value = self.load(src, line)?;
+            self.put(copy, &value, line)?;
+            return match copy {
+                Slot::Var(copy) => self.put_number(meant, locals[2], &Place::local(*copy), line),
+                _ => Ok(()),
+            };
         }
+        match (src, copy) {
+            (Src::OneOf(which, all), _) => {
+                let put = self.over(*which, all, line, &mut |this, src| {
+                    this.put_shared(copy, meant, locals, &Val::Ref(src.clone()), line)?;
+                    Ok(Val::unit())
+                });
+                put.map(|_| ())
+            }
+            (_, Slot::Var(_)) => self.move_place(meant, locals, val, line),
+            _ => Err(self.chosen_place(line)),
+        }
+    }
+
+    /// What a kept shared reference refers to now.
+    pub(super) fn kept_shared(
+        &mut self,
+        copy: &Slot,
+        meant: &Chosen,
+        locals: [LocalId; 3],
+        line: u32,
+    ) -> Result<Val> {
+        let moves = match copy {
+            Slot::Var(copy) => {
+                let own = Place::local(*copy);
+                meant.borrow().places.iter().any(|place| *place != own)
+            }
+            _ => false,
+        };
+        let copied = Src::Val(Box::new(self.get(copy, line)?));
+        if !moves {
+            let mut meant = meant.borrow_mut();
+            meant.read = true;
+            if let (Slot::Var(copy), true) = (copy, meant.places.is_empty()) {
+                meant.places.push(Place::local(*copy));
+            }
+            return Ok(Val::Ref(copied));
+        }
+        let kept = self.kept_place(meant, locals, line)?;
+        let or_copied = |src: &Src| match (src, copy) {
+            (Src::Place(place), Slot::Var(copy)) if *place == Place::local(*copy) => copied.clone(),
+            (src, _) => src.clone(),
+        };
+        Ok(match kept {
+            Val::Ref(Src::OneOf(which, all)) => {
+                Val::Ref(Src::OneOf(which, all.iter().map(or_copied).collect()))
+            }
+            kept => kept,
+        })
     }
 
     /// Whether nobody changes what is there while a reference to it is kept.

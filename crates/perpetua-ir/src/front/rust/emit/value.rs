@@ -75,8 +75,9 @@ pub(super) enum Slot {
     Var(LocalId),
     /// A tuple's elements; no elements: nothing to put.
     Tuple(Vec<Slot>),
-    /// What a reference `&T` refers to: a copy, for nothing changes it while the reference is there.
-    Shared(Box<Slot>),
+    /// What a reference `&T` refers to: a copy where nothing changes it while the reference is there, else the place, as in
+    /// [`Slot::Place`].
+    Shared(Box<Slot>, Chosen, [LocalId; 3]),
     /// An option whose value has references in it: whether it is there, and the value, which is looked at only then.
     There(Box<Slot>, Box<Slot>),
     /// What a reference to a part of a slice means: of which slice, where it starts, and how much it is.
@@ -88,9 +89,15 @@ pub(super) enum Slot {
 /// What the references in a slot may mean. Behind the two numbers of a slot's reference stands which of these it is.
 pub(super) type Chosen = Rc<RefCell<Meant>>;
 
+/// Places that references may mean further on, by the number of the references' slot: places in buffers and in shared memory, which
+/// are the same however often a kernel is lowered.
+pub(super) type Meanings = Vec<(u32, Place)>;
+
 /// Places that differ by more than indices, in the order in which they were put there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Meant {
+    /// The slot's.
+    pub(super) number: u32,
     pub(super) places: Vec<Place>,
     /// Whether something was emitted that knows no others.
     pub(super) read: bool,

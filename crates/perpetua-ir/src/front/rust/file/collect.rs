@@ -196,6 +196,10 @@ impl Collector<'_> {
         if name == "_" {
             return;
         }
+        if name == parse::REVERSE && spaces.contains(&Space::Values) {
+            let text = "`Reverse` is that of `std::cmp` in kernels: give this another name";
+            self.keep::<()>(Err(syn::Error::new(name.span(), text)));
+        }
         let given = self.defined.give(module, name, spaces);
         let item = Item {
             module: module.clone(),
@@ -331,7 +335,8 @@ impl Collector<'_> {
         self.keep(judge_gpu(attrs));
         let device = self.keep(is_device(attrs)) == Some(true);
         // Without the attribute kernels take the value that `Default` has on the host, which nobody runs here.
-        let default = derives(attrs, "Default") && input.generics.params.is_empty();
+        let gpu = derives(attrs, "GpuType");
+        let default = gpu && derives(attrs, "Default") && input.generics.params.is_empty();
         if (device || default)
             && let Some(blocks) = self.keep(parse::derived_blocks(&input))
         {
@@ -347,7 +352,7 @@ impl Collector<'_> {
                 self.implementation(&block, module);
             }
         }
-        let kind = if derives(attrs, "GpuType") {
+        let kind = if gpu {
             match self.keep(parse::read_gpu_type(&input)) {
                 Some(parse::GpuType::Struct(read)) => ItemKind::Struct(read.tree),
                 Some(parse::GpuType::Enum(tree)) => ItemKind::Enum(tree),

@@ -34,6 +34,10 @@ impl Checker<'_> {
             let ty = Ty::Option(Rc::new(item.ty.clone()));
             return Ok(self.make(line, ty, ExprKind::Tuple(vec![there, item])));
         }
+        if name == syntax::REVERSED {
+            let value = self.expr(receiver, hint)?;
+            return self.reversed(value, line);
+        }
         // What a conversion gives is said behind it.
         let wanted = match (&receiver.kind, name, hint) {
             (syntax::ExprKind::MethodCall { name: of, .. }, "unwrap" | "expect", Some(hint))

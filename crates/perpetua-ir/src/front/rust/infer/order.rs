@@ -9,8 +9,8 @@ use perpetua_syntax::{BinaryOp, Scalar, Variant};
 
 use super::methods;
 use super::tree::{Arm, Block, Expr, ExprKind, Pat};
-use super::ty::Ty;
 pub(super) use super::ty::ordering;
+use super::ty::{Ty, show};
 use super::variant::variant_pat;
 use super::{Checker, Result};
 use crate::front::rust::gpu_type::GpuConst;
@@ -141,6 +141,39 @@ impl Checker<'_> {
         self.branches(order, [(yes, is(true)), (Pat::Wild, is(false))], Ty::BOOL, line)
     }
 
+    /// `Reverse(value)`: a value of the same type that compares the other way round. rustc lets nobody take it for the value.
+    pub(super) fn reversed(&mut self, value: Expr, line: u32) -> Result<Expr> {
+        let value = self.deref_all(value);
+        match self.types.shallow(&value.ty) {
+            Ty::Scalar(scalar) if scalar.is_integer() || scalar == Scalar::Bool => {
+                let ty = value.ty.clone();
+                Ok(self.make(line, ty, ExprKind::Not(Box::new(value))))
+            }
+            Ty::Tuple(parts) => {
+                let mut before = Vec::new();
+                self.scopes.push(Default::default());
+                let whole = self.eager(value, &mut before, line);
+                let (ty, ExprKind::Local(whole)) = (whole.ty, whole.kind) else {
+                    return Err(self.error(line, "`Reverse` takes one value", ""));
+                };
+                let mut turned = Vec::new();
+                for (index, part) in (0u32..).zip(parts.iter()) {
+                    let kind = ExprKind::Field(Box::new(self.local(whole, line)), index);
+                    let part = self.make(line, part.clone(), kind);
+                    turned.push(self.reversed(part, line)?);
+                }
+                self.scopes.pop();
+                let tuple = self.make(line, ty, ExprKind::Tuple(turned));
+                Ok(self.behind_stmts(before, tuple, line))
+            }
+            other => Err(self.error(
+                line,
+                format!("`Reverse` of `{}` is outside the kernel language", show(&other)),
+                "it takes integers, `bool`s and tuples of them; else compare the other way round: `sort_by(|a, b| b.cmp(a))`",
+            )),
+        }
+    }
+
     /// A method of `Ordering`.
     pub(super) fn ordering_method(
         &mut self,
@@ -168,11 +201,17 @@ impl Checker<'_> {
                 let equal = (range(Ordering::Equal, Ordering::Equal), other);
                 vec![own(Ordering::Less), equal, own(Ordering::Greater)]
             }
+            (_, "then_with", [f]) => {
+                let other = self.call_with(f, Vec::new(), Some(ordering()), line)?;
+                let own = |which| (range(which, which), self.ordered(which, line));
+                let equal = (range(Ordering::Equal, Ordering::Equal), other);
+                vec![own(Ordering::Less), equal, own(Ordering::Greater)]
+            }
             _ => {
                 return Err(self.error(
                     line,
                     format!("`Ordering` has no method `{name}` in kernels"),
-                    "it has `is_lt` and its kin, `reverse` and `then`; else write `match`",
+                    "it has `is_lt` and its kin, `reverse`, `then` and `then_with`; else write `match`",
                 ));
             }
         };
