@@ -9,6 +9,10 @@ pub(super) const LANES: u32 = 256;
 
 /// Copies rows from one place to another; both pitches are in elements, and so is how far matrices are apart, of which each has its blocks along z.
 #[kernel(block_size = 256, interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
 pub(super) fn gemm_padded<T: GpuType>(
     rows: usize,
     columns: usize,
@@ -31,6 +35,10 @@ pub(super) fn gemm_padded<T: GpuType>(
 
 /// Copies a matrix of so many rows and columns as its transpose.
 #[kernel(block_size = 256, interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
 pub(super) fn gemm_transposed<T: GpuType>(
     rows: usize,
     columns: usize,
