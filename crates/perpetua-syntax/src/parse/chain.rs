@@ -25,7 +25,7 @@ pub(super) enum Step {
     /// One of so many, the first one to begin with, with the counter's name.
     Every(String, Expr),
     /// With the counter's name, the other iterator's item at it, how many there are, and whether the other is asked first.
-    Zip(String, Item, Expr, bool),
+    Zip(String, Box<Item>, Expr, bool),
 }
 
 /// What an iterator gives at an index.

@@ -418,7 +418,7 @@ impl Reader {
         };
         let (count, counter) = (chain.name(self, "count", count), self.counter(chain));
         chain.owned = true;
-        chain.steps.push(Step::Zip(counter, item, count, first));
+        chain.steps.push(Step::Zip(counter, Box::new(item), count, first));
     }
 
     /// Makes all of it items by index, with what is done to each by itself; `None` where one item depends on others.

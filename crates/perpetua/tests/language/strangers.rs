@@ -1,6 +1,8 @@
 //! Forms that ports of other projects' kernels brought: iterators beside each other, references to what others change, types
 //! without fields, parameters that are references to one value.
 
+#![allow(clippy::double_ended_iterator_last, reason = "`last` is what is tested")]
+
 use std::cmp::Reverse;
 
 use perpetua::device::{BackendKind, Device};

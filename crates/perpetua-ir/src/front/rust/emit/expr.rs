@@ -3,7 +3,7 @@
 use super::aggregate::COMPOSED_ELEMENTS;
 use super::part::holds_reference;
 use super::shown::Message;
-use super::value::{Src, Val};
+use super::value::{Src, Val, is_stored};
 use super::{Emitter, Result};
 use crate::front::rust::infer::tree::{Block, Expr, ExprKind, Pat, StmtKind};
 use crate::front::rust::infer::ty::Ty;
@@ -349,15 +349,6 @@ impl Emitter<'_> {
     fn tuple_expr(&mut self, elements: &[Expr]) -> Result<Val> {
         let vals = elements.iter().map(|e| self.expr(e)).collect::<Result<_>>();
         vals.map(Val::Tuple)
-    }
-}
-
-/// Whether memory takes the value.
-pub(super) fn is_stored(val: &Val) -> bool {
-    match val {
-        Val::Value(_) => true,
-        Val::Tuple(parts) => !parts.is_empty() && parts.iter().all(is_stored),
-        Val::Ref(_) | Val::Grid | Val::Closure(..) => false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::expr::is_stored;
 use super::tidy::WHICH;
+use super::value::is_stored;
 use super::value::{Binding, Chosen, Meant, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;

@@ -102,3 +102,12 @@ pub(super) struct Meant {
     /// Whether something was emitted that knows no others.
     pub(super) read: bool,
 }
+
+/// Whether memory takes the value.
+pub(super) fn is_stored(val: &Val) -> bool {
+    match val {
+        Val::Value(_) => true,
+        Val::Tuple(parts) => !parts.is_empty() && parts.iter().all(is_stored),
+        Val::Ref(_) | Val::Grid | Val::Closure(..) => false,
+    }
+}

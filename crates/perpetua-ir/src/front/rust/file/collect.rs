@@ -334,8 +334,7 @@ impl Collector<'_> {
         self.message(&input, module);
         self.keep(judge_gpu(attrs));
         let device = self.keep(is_device(attrs)) == Some(true);
-        // Without the attribute kernels take the value that `Default` has on the host, which nobody runs here.
-        let gpu = derives(attrs, "GpuType");
+        let gpu = derives(attrs, "GpuType"); // Without the attribute kernels take the host's `Default`, which nobody runs here.
         let default = gpu && derives(attrs, "Default") && input.generics.params.is_empty();
         if (device || default)
             && let Some(blocks) = self.keep(parse::derived_blocks(&input))
