@@ -21,7 +21,7 @@ use crate::operand::Operand;
 const ALIGNED: usize = 16;
 /// From so much depth on it takes less time to copy a matrix whose rows lie otherwise than to multiply it without stages; and also where it is so small a part
 /// of all three matrices.
-const DEEP: usize = 512;
+const DEEP: usize = 192;
 const SMALL_PART: usize = 4;
 
 /// Whether a buffer holds such factors.

@@ -127,7 +127,7 @@ impl GemmKernel {
     ///
     /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
     /// bytes at a time, on a device with `Capability::Stages` as [`GemmKernel::staged`] does; there also products of other matrices are computed so,
-    /// where k is 512 or more or what has to be copied is little. Tensor cores do not round every sum as `f32` does: an element is off by at most about
+    /// where k is 192 or more or what has to be copied is little. Tensor cores do not round every sum as `f32` does: an element is off by at most about
     /// `k * 2^-22 * sum |a| |b|`.
     ///
     /// ```
