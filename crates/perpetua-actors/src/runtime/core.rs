@@ -287,6 +287,11 @@ impl Core {
             self.host.undelivered(group, &packet, reason);
         }
         self.host.forget(actor);
+        // SeqCst: either this sees that the last handle is gone, or that one sees that an actor has left.
+        group.any_left.store(true, Ordering::SeqCst);
+        if group.handles.load(Ordering::SeqCst) == 0 {
+            self.host.give_up_outputs(group, actor);
+        }
         self.broker.unregister(actor);
         lock(&self.supervisor).forget(actor);
         // Relaxed: an actor that is gone stays gone, so any value that was stored holds.

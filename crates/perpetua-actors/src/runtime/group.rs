@@ -1,7 +1,7 @@
 //! What the actors of one launch have in common. Must not know engines.
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
 use crate::delivery::Delivery;
@@ -41,6 +41,10 @@ pub(crate) struct Group {
     pub(crate) telemetry: GroupTelemetry,
     /// So many from the first on are known to be gone.
     pub(crate) gone: AtomicU32,
+    /// Handles that there are.
+    pub(crate) handles: AtomicU32,
+    /// Whether an actor was removed.
+    pub(crate) any_left: AtomicBool,
 }
 
 /// Groups of more actors have one histogram of latencies for all: each takes 9 KiB.

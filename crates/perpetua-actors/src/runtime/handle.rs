@@ -35,6 +35,33 @@ pub struct KernelHandle {
     pub(super) group: Arc<Group>,
     pub(super) first: ActorId,
     pub(super) count: u32,
+    hold: Hold,
+}
+
+/// Counts the handles of a launch: when the last one is gone, nobody takes what its terminated actors have sent to the host.
+struct Hold(Arc<Core>, Arc<Group>);
+
+impl Hold {
+    fn new(core: &Arc<Core>, group: &Arc<Group>) -> Hold {
+        group.handles.fetch_add(1, Ordering::SeqCst);
+        Hold(Arc::clone(core), Arc::clone(group))
+    }
+}
+
+impl Clone for Hold {
+    fn clone(&self) -> Hold {
+        Hold::new(&self.0, &self.1)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Hold(core, group) = self;
+        // SeqCst, as in `Core::remove`: the last one sees that an actor has left, or whoever removes it sees that this was the last.
+        if group.handles.fetch_sub(1, Ordering::SeqCst) == 1 && group.any_left.load(Ordering::SeqCst) {
+            group.actors().for_each(|actor| core.host.give_up_outputs(group, actor));
+        }
+    }
 }
 
 /// What one message may say of itself.
@@ -90,6 +117,7 @@ impl KernelHandle {
             group: Arc::clone(group),
             first: group.first,
             count: group.count,
+            hold: Hold::new(core, group),
         }
     }
 

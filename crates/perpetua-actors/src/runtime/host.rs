@@ -141,6 +141,20 @@ impl Host {
         lock(&self.last_faults).remove(&actor);
     }
 
+    /// Nobody takes any more what an actor has sent to the host, if it is gone.
+    pub(crate) fn give_up_outputs(&self, group: &Group, actor: ActorId) {
+        let left = {
+            let mut shard = write(&self.outputs[actor.0 as usize % SHARDS]);
+            match shard.get(&actor.0) {
+                Some(outputs) if outputs.is_closed() => shard.remove(&actor.0),
+                _ => None,
+            }
+        };
+        for packet in left.iter().flat_map(|outputs| outputs.snapshot()) {
+            self.undelivered(group, &packet, DeadReason::Terminated);
+        }
+    }
+
     /// Takes a packet that an actor of `group` has sent to the host.
     pub(crate) fn take(&self, group: &Group, packet: &Packet) -> Result<(), Refusal> {
         if self.answers(group, packet) {

@@ -288,6 +288,8 @@ impl LaunchOptions {
             supervisor: self.supervisor,
             telemetry: GroupTelemetry::default(),
             gone: Default::default(),
+            handles: Default::default(),
+            any_left: Default::default(),
         };
         if self.tick.is_some() {
             group.check_type(group.first, Tick::TYPE_ID, Tick::NAME)?;

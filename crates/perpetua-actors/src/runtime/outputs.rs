@@ -92,6 +92,11 @@ impl Outputs {
         lock(&self.inner).packets.len()
     }
 
+    /// Whether nothing more will come.
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.inner).closed
+    }
+
     /// Nothing more will come: what is there can still be taken.
     pub(crate) fn close(&self) {
         let mut inner = lock(&self.inner);

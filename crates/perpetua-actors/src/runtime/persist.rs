@@ -361,6 +361,8 @@ fn named(names: &Names, image: &GroupImage, path: &Path) -> Result<Group> {
         supervisor: image.supervisor.map(ActorId),
         telemetry: GroupTelemetry::default(),
         gone: Default::default(),
+        handles: Default::default(),
+        any_left: Default::default(),
     };
     let states = image.actors.iter().map(|actor| &actor.state);
     for state in states.chain([&group.initial]) {

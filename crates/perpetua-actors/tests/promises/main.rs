@@ -247,6 +247,10 @@ const TESTS: &[(&str, fn())] = &[
         devices::a_checkpoint_holds_two_devices_at_one_moment,
     ),
     (
+        "outputs_that_nobody_can_take_are_dead_letters",
+        room::outputs_that_nobody_can_take_are_dead_letters,
+    ),
+    (
         "replies_that_nobody_receives_hold_their_sender",
         room::replies_that_nobody_receives_hold_their_sender,
     ),

@@ -126,6 +126,25 @@ pub(crate) fn replies_that_nobody_receives_are_dead_letters_in_the_end() {
     assert_eq!(kernel.read_state::<Account>().unwrap().balance, 20);
 }
 
+pub(crate) fn outputs_that_nobody_can_take_are_dead_letters() {
+    let runtime = runtime();
+    for turn in 1..=3 {
+        let kernel = launch(&runtime, "tells");
+        for _ in 0..2 {
+            kernel.send(&Deposit { amount: 1 }).unwrap();
+        }
+        block_on(runtime.idle());
+        block_on(kernel.terminate()).unwrap();
+        // Who has a handle can still take them.
+        let other = kernel.clone();
+        drop(kernel);
+        let _: Balance = block_on(other.receive()).unwrap();
+        assert_eq!(runtime.dead_letters().counts().total(), turn - 1);
+        drop(other);
+        assert_eq!(runtime.dead_letters().counts().of(DeadReason::Terminated), turn);
+    }
+}
+
 pub(crate) fn a_reply_that_its_actor_does_not_take_is_counted() {
     let runtime = runtime();
     let tells = launch(&runtime, "tells");

@@ -253,7 +253,7 @@ fn named(x: &[f32], y: &mut [[f32; 8]]) {
         pairwise(a, b, f32::max),
         pairwise(a, b, larger),
         pairwise(pair, Pair::of(b, a), Pair::then).b,
-        pair.folded(f32::hypot),
+        pair.folded(f32::min),
         pair.folded(<f32 as Joined>::joined),
         joined_all([a, b, 0.25]),
         pairwise(a.to_bits(), 3, u32::wrapping_mul) as f32,
