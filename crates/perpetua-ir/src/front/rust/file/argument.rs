@@ -10,6 +10,7 @@ use super::{FileKernel, Items, ModulePath};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::instantiate::GenericValue;
 use crate::front::rust::resolve::Resolved;
+use crate::ir::Scalar;
 
 /// Where names of a kernel's module are looked up.
 #[derive(Clone)]
@@ -84,7 +85,8 @@ impl FileKernel {
                 let Ok(value) = syn::parse_str::<syn::Expr>(text) else {
                     return plain;
                 };
-                if matches!(&value, syn::Expr::Lit(_) | syn::Expr::Unary(_)) {
+                let is_type = Scalar::from_name(text).is_some();
+                if is_type || matches!(&value, syn::Expr::Lit(_) | syn::Expr::Unary(_)) {
                     return plain;
                 }
                 let written: syn::Type = syn::parse_str(ty.name()).map_err(|e| e.to_string())?;
