@@ -59,7 +59,9 @@ impl Drop for Hold {
         let Hold(core, group) = self;
         // SeqCst, as in `Core::remove`: the last one sees that an actor has left, or whoever removes it sees that this was the last.
         if group.handles.fetch_sub(1, Ordering::SeqCst) == 1 && group.any_left.load(Ordering::SeqCst) {
-            group.actors().for_each(|actor| core.host.give_up_outputs(group, actor));
+            group
+                .actors()
+                .for_each(|actor| core.host.give_up_outputs(group, actor));
         }
     }
 }
