@@ -12,7 +12,6 @@ use perpetua_device::{BackendKind, Device};
 
 use super::group::Group;
 use crate::error::Result;
-use crate::grid::Commons;
 use crate::lifecycle::ActorState;
 use crate::message::{ActorId, Packet};
 use crate::telemetry::ActorMetrics;
@@ -195,7 +194,8 @@ pub(crate) trait Engine: Send + Sync {
     }
 
     /// What its grids share, where it has such.
-    fn commons(&self) -> Option<&Arc<Commons>> {
+    #[cfg(target_arch = "x86_64")]
+    fn commons(&self) -> Option<&Arc<crate::grid::Commons>> {
         None
     }
 

@@ -35,23 +35,27 @@ pub(super) fn open_engine(host: &Arc<Host>, settings: &Settings) -> Result<Arc<d
         };
         engines.push(open_one(host, &settings)?);
     }
-    if let Some(first) = engines[0].commons() {
-        let others = engines[1..].iter().filter_map(|engine| engine.commons());
-        others.for_each(|commons| commons.share_arena(first));
-    }
-    if settings.peer_memory {
-        connect(&engines)?;
-    }
+    #[cfg(target_arch = "x86_64")]
+    connect(&engines, settings.peer_memory)?;
     let several = Arc::new(Several::new(engines));
     let neighbours: Arc<dyn Neighbours> = several.clone();
     host.set_neighbours(&neighbours);
     Ok(several)
 }
 
-/// Lets actors of these engines reach each other without the host, where all of them are in grids, and their devices reach each other's memory.
-fn connect(engines: &[Arc<dyn Engine>]) -> Result<()> {
-    let all: Option<Vec<_>> = engines.iter().map(|engine| engine.commons().cloned()).collect();
-    match all.map(|all| crate::grid::connect(&all)) {
+/// Lets grids of all these engines reach messages' vectors, and, where that is wanted, all engines are in grids and their devices reach each other's memory, lets their
+/// actors reach each other without the host.
+#[cfg(target_arch = "x86_64")]
+fn connect(engines: &[Arc<dyn Engine>], peer_memory: bool) -> Result<()> {
+    let all: Vec<_> = engines.iter().map(|engine| engine.commons()).collect();
+    if let Some(first) = all[0] {
+        all[1..]
+            .iter()
+            .flatten()
+            .for_each(|commons| commons.share_arena(first));
+    }
+    let all: Option<Vec<_>> = all.into_iter().map(|commons| commons.cloned()).collect();
+    match all.filter(|_| peer_memory).map(|all| crate::grid::connect(&all)) {
         Some(Err(ActorError::Device(perpetua_device::Error::Unsupported { .. }))) | None => {
             tracing::debug!("actors of several devices reach each other through the host");
             Ok(())

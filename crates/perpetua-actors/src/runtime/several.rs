@@ -125,6 +125,7 @@ impl Engine for Several {
         self.first().stays()
     }
 
+    #[cfg(target_arch = "x86_64")]
     fn reaches_peers(&self) -> bool {
         self.first().commons().is_some_and(|commons| commons.is_bridged())
     }
