@@ -35,7 +35,7 @@ pub struct KernelHandle {
     pub(super) group: Arc<Group>,
     pub(super) first: ActorId,
     pub(super) count: u32,
-    hold: Hold,
+    _hold: Hold,
 }
 
 /// Counts the handles of a launch: when the last one is gone, nobody takes what its terminated actors have sent to the host.
@@ -119,7 +119,7 @@ impl KernelHandle {
             group: Arc::clone(group),
             first: group.first,
             count: group.count,
-            hold: Hold::new(core, group),
+            _hold: Hold::new(core, group),
         }
     }
 
