@@ -325,7 +325,7 @@ impl Tensor {
             .shape()
             .iter()
             .zip(widths)
-            .map(|(n, (a, b))| a + n + b)
+            .map(|(n, (a, b))| n.saturating_add(*a).saturating_add(*b))
             .collect();
         let starts = widths.iter().map(|(before, _)| *before).collect();
         let steps = widths.iter().map(|_| 1).collect();

@@ -190,6 +190,8 @@ impl Tensor {
         let Some(left) = n.checked_sub(along.span()) else {
             return Err(format!("a window spans {} elements of {n}", along.span()));
         };
+        // However far the second window would lie beyond the end.
+        let step = step.min(left + 1);
         let count = left / step + 1;
         // The axis again and again, in rows that are `dilation` longer than it (or than it several times): what lies below each other is that far apart.
         let times = (count * step).saturating_sub(dilation).div_ceil(n).max(1);
@@ -298,7 +300,15 @@ impl Tensor {
             let reach = a.span() - 1;
             starts[axis] = reach;
             steps[axis] = a.stride;
-            spread[axis] = (self.shape()[axis].saturating_sub(1)) * a.stride + 1 + 2 * reach + a.more;
+            spread[axis] = [
+                self.shape()[axis].saturating_sub(1).saturating_mul(a.stride),
+                1,
+                reach,
+                reach,
+                a.more,
+            ]
+            .into_iter()
+            .fold(0, usize::saturating_add);
         }
         let mut spread = self.padded(starts, steps, &spread, 0, at);
         for (axis, a) in (2..).zip(&along) {

@@ -225,3 +225,21 @@ fn on(device: &Device, cases: &[(&str, Golden, Vec<Golden>)]) {
         }
     }
 }
+
+#[test]
+fn windows_that_lead_nowhere_are_refused() {
+    let device = Device::new(perpetua_device::BackendKind::Cpu, 0).expect("the CPU");
+    let (x, w) = (numbers(&[1, 1, 6], 1, &device), numbers(&[1, 1, 3], 2, &device));
+    let refused = |tensor: Tensor, words: &str| {
+        let error = tensor.check().expect_err("it is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(x.unfold(2, 7, 1), "a window spans 7 elements of 6");
+    refused(x.conv1d(&w, &window().dilation(usize::MAX)), "a window spans");
+    refused(x.conv1d(&w, &window().stride(0)), "at least 1");
+    refused(x.conv1d(&w, &window().groups(2)), "2 groups of 1 channels");
+    refused(x.interpolate_nearest(&[usize::MAX]), "their product is at most");
+    // One window, however far the next.
+    assert_eq!(x.unfold(2, 3, usize::MAX).shape(), [1, 1, 1, 3]);
+    assert_eq!(x.conv1d(&w, &window().stride(usize::MAX)).shape(), [1, 1, 1]);
+}

@@ -94,6 +94,17 @@ fn resized(
             "an axis without elements has none between them".into(),
         );
     }
+    let pairs = x.shape()[first..].iter().zip(sizes);
+    if let Some((n, m)) = pairs
+        .into_iter()
+        .find(|(n, m)| n.saturating_mul(**m) > i32::MAX as usize)
+    {
+        let rule = format!(
+            "{n} elements at {m} places: their product is at most {}",
+            i32::MAX
+        );
+        return refuse(x, name, &[], rule);
+    }
     (first..)
         .zip(sizes)
         .fold(x.clone(), |x, (axis, size)| match x.shape()[axis] {
