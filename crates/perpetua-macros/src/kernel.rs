@@ -61,16 +61,72 @@ fn registered(function: &syn::ItemFn, facade: &TokenStream) -> Option<TokenStrea
     let name = &function.sig.ident;
     let is_generic = !without_lifetimes(&function.sig.generics).params.is_empty();
     let (conditions, quiet) = (output::conditions(&function.attrs), output::quiet());
+    let plain = plain(function, &[]);
     (!is_generic).then(|| {
         quote! {
             #conditions
             #quiet
             #[cfg(all(debug_assertions, not(target_family = "wasm")))]
             const _: () = {
-                #facade::inventory::submit! { #facade::Registered::new(#name::kernel) }
+                #facade::inventory::submit! { #facade::registered! { #name::kernel, #plain } }
             };
         }
     })
+}
+
+/// What calls the function with arguments that it asks for, and gives them back: `|args| { … }`. Nothing where it takes more than slices
+/// and values.
+fn plain(function: &syn::ItemFn, arguments: &[TokenStream]) -> TokenStream {
+    let (mut made, mut passed, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, input) in function.sig.inputs.iter().enumerate() {
+        let syn::FnArg::Typed(typed) = input else {
+            return TokenStream::new();
+        };
+        let name = quote::format_ident!("p{i}");
+        match &*typed.ty {
+            syn::Type::Reference(reference) => {
+                let is_slice = matches!(&*reference.elem, syn::Type::Slice(_));
+                let of = quote::format_ident!("{}", if is_slice { "slice" } else { "one" });
+                made.push(quote!(let mut #name = args.#of();));
+                passed.push(match (is_slice, reference.mutability) {
+                    (true, Some(_)) => quote!(#name.as_mut_slice()),
+                    (true, None) => quote!(#name.as_slice()),
+                    (false, Some(_)) => quote!(&mut #name[0]),
+                    (false, None) => quote!(&#name[0]),
+                });
+                left.push(quote!(args.left(&#name);));
+            }
+            syn::Type::Path(path)
+                if path
+                    .path
+                    .segments
+                    .last()
+                    .is_some_and(|last| last.ident != "GridPos") =>
+            {
+                made.push(quote!(let #name = args.value();));
+                passed.push(quote!(#name));
+            }
+            syn::Type::Array(_) => {
+                made.push(quote!(let #name = args.value();));
+                passed.push(quote!(#name));
+            }
+            _ => return TokenStream::new(),
+        }
+    }
+    if function.sig.unsafety.is_some() {
+        return TokenStream::new();
+    }
+    let (name, turbofish) = (
+        &function.sig.ident,
+        (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>)),
+    );
+    quote! {
+        |args| {
+            #(#made)*
+            args.run(&mut || #name #turbofish (#(#passed),*));
+            #(#left)*
+        }
+    }
 }
 
 /// `kernel()`, the handle that launches take.
@@ -80,7 +136,8 @@ fn handle(
     options: &KernelOptions,
     facade: &TokenStream,
 ) -> TokenStream {
-    let (name, own) = (&read.tree.name, &function.sig.ident);
+    let (name, sig) = (&read.tree.name, &function.sig);
+    let own = &sig.ident;
     let program = program(function, read, options, facade);
     let instantiation = instantiation(function, read, options, facade);
     let generics = match &program {
@@ -95,6 +152,15 @@ fn handle(
     };
     let items = program.map(|program| program.items);
     let entry = quote!(#facade::Entry::new(#name, #own::__perpetua_function(), || #instantiation, #native));
+    // A function cannot be called by the name of a parameter that stands for another one.
+    let takes_functions = sig
+        .generics
+        .type_params()
+        .any(|param| called_as(&sig.generics, &param.ident).is_some());
+    let plain = (!takes_functions).then(|| {
+        let plain = plain(function, &arguments);
+        quote!(#facade::plain! { #plain })
+    });
     let found = if arguments.is_empty() {
         quote! {
             static ENTRY: #facade::Entry = #entry;
@@ -106,6 +172,7 @@ fn handle(
                 fn entry() -> #facade::Entry {
                     #entry
                 }
+                #plain
             }
             #facade::KernelFn::instance::<Instance<#(#arguments),*>>()
         }

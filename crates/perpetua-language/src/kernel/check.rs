@@ -17,12 +17,20 @@ use perpetua_ir::verify::{Verified, verify};
 
 use super::entry::{Instance, KernelFn};
 
+#[cfg(feature = "compare")]
+pub mod compare;
+#[cfg(feature = "compare")]
+use compare::Plain;
+
 /// A kernel that a program has.
 #[derive(Clone, Copy)]
 pub struct Registered {
     kernel: fn() -> KernelFn,
     /// The name of the type that stands for an instance; empty where the kernel is not generic.
     instance: fn() -> &'static str,
+    /// Calls the function itself.
+    #[cfg(feature = "compare")]
+    plain: fn() -> Option<Plain>,
 }
 
 impl Registered {
@@ -32,7 +40,16 @@ impl Registered {
         Registered {
             kernel,
             instance: || "",
+            #[cfg(feature = "compare")]
+            plain: || None,
         }
+    }
+
+    /// The same with what calls the function itself.
+    #[doc(hidden)]
+    #[cfg(feature = "compare")]
+    pub const fn plainly(self, plain: fn() -> Option<Plain>) -> Registered {
+        Registered { plain, ..self }
     }
 
     /// Its name, with its generic arguments.
@@ -51,6 +68,51 @@ impl Registered {
 
 inventory::collect!(Registered);
 
+/// A kernel without generic parameters, and what calls its function.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(feature = "compare")]
+macro_rules! registered {
+    ($kernel:path,) => {
+        $crate::kernel::expand::Registered::new($kernel)
+    };
+    ($kernel:path, |$args:ident| $call:block) => {
+        $crate::kernel::expand::Registered::new($kernel)
+            .plainly(|| Some(|$args: &mut $crate::kernel::check::compare::Arguments<'_>| $call))
+    };
+}
+
+/// The same where functions are not compared with their kernels.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "compare"))]
+macro_rules! registered {
+    ($kernel:path, $($call:tt)*) => {
+        $crate::kernel::expand::Registered::new($kernel)
+    };
+}
+
+/// What calls the function of an instance: an item of `Instance`.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(feature = "compare")]
+macro_rules! plain {
+    () => {};
+    (|$args:ident| $call:block) => {
+        fn plain() -> Option<$crate::kernel::check::compare::Plain> {
+            Some(|$args: &mut $crate::kernel::check::compare::Arguments<'_>| $call)
+        }
+    };
+}
+
+/// The same where functions are not compared with their kernels.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "compare"))]
+macro_rules! plain {
+    ($($call:tt)*) => {};
+}
+
 /// Instances that the program's code asks for.
 static INSTANCES: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
@@ -62,6 +124,8 @@ extern "C" fn enter<I: Instance>() {
         .push(Registered {
             kernel: KernelFn::instance::<I>,
             instance: type_name::<I>,
+            #[cfg(feature = "compare")]
+            plain: I::plain,
         });
 }
 

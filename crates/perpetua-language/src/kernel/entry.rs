@@ -52,6 +52,12 @@ pub struct Entry {
 pub trait Instance: 'static {
     /// The instance.
     fn entry() -> Entry;
+
+    /// What calls the function.
+    #[cfg(feature = "compare")]
+    fn plain() -> Option<super::check::compare::Plain> {
+        None
+    }
 }
 
 /// Where an instantiation comes from.

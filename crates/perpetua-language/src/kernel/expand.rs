@@ -5,6 +5,7 @@ pub use super::element::{Element, Invalid};
 pub use super::entry::{Entry, Instance, KernelFn};
 pub use super::equality;
 pub use super::native;
+pub use crate::{plain, registered};
 pub use perpetua_ir::front::rust::inventory;
 pub use perpetua_ir::front::rust::{
     ConstValue, DeviceImpl, Edge, FieldDesc, FieldType, FunctionDef, GenericBlock, GenericStruct,

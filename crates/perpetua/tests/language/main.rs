@@ -30,6 +30,8 @@ mod barriers;
 mod chains;
 mod check;
 mod closures;
+#[cfg(all(debug_assertions, feature = "compare"))]
+mod compared;
 mod derives;
 mod elements;
 mod equality;

@@ -6,6 +6,8 @@ mod adversary;
 mod aliases;
 mod arithmetic;
 mod batches;
+#[cfg(all(debug_assertions, feature = "compare"))]
+mod compared;
 mod evaluation;
 mod faults;
 mod harness;

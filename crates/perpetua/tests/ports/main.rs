@@ -23,6 +23,8 @@ mod cloth;
 mod codebooks;
 mod codes;
 mod columns;
+#[cfg(all(debug_assertions, feature = "compare"))]
+mod compared;
 mod curves;
 mod databases;
 mod decompositions;

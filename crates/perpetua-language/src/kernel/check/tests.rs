@@ -55,8 +55,8 @@ fn each_kernel_is_judged_once() {
         own(|| entry("fine", "/here/src/k.rs", Instantiation::default)),
         own(|| entry("wide", "src/k.rs", Instantiation::default)),
         Registered {
-            kernel: || entry("generic", "/elsewhere/src/k.rs", float),
             instance: || "k::generic::kernel::Instance<f32>",
+            ..own(|| entry("generic", "/elsewhere/src/k.rs", float))
         },
     ];
     let found = answered(&known, Path::new("/here"), String::new());
