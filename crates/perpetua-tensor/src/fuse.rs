@@ -4,15 +4,16 @@
 //! combination or a product that cannot stay inside its only user's kernel, or for one of the reasons of [`Stay`]; all else is computed inside
 //! its users' kernels. A kernel computes one result, so what it loads is always complete before it begins: no order of kernels is a circle.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
+use perpetua_device::Device;
 use smallvec::{SmallVec, smallvec};
 
 use crate::emit::{Group, build};
 use crate::graph::Graph;
+use crate::library::{Library, Use};
 use crate::node::Op;
-use crate::table::name_of;
 
 /// Most operations that one kernel computes.
 const MOST: usize = 192;
@@ -46,6 +47,10 @@ pub enum Stay {
     Often,
     /// It would be computed again for each tile of a product.
     Brought,
+    /// The kernel library computes it.
+    Library,
+    /// The kernel library reads it.
+    Read,
     /// The kernel would be too long.
     Long,
     /// The kernel would have more buffers than the device binds.
@@ -67,9 +72,34 @@ impl Stay {
             Stay::Gathered => "its elements are looked up by their index",
             Stay::Often => "it would be computed for many of its elements to get one of the result",
             Stay::Brought => "it would be computed again for each tile of a product",
+            Stay::Library => "the kernel library computes it",
+            Stay::Read => "a kernel of the library reads it",
             Stay::Long => "the kernel would be too long",
             Stay::Buffers => "the kernel would have more buffers than the device binds",
             Stay::Off => "fusion is off",
+        }
+    }
+}
+
+/// How a graph is divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    /// Whether operations are fused.
+    pub(crate) fuses: bool,
+    /// How many buffers a kernel binds.
+    pub(crate) most_buffers: usize,
+    pub(crate) library: Use,
+}
+
+impl Ways {
+    /// Those of a device. Nothing is fused if `PERPETUA_FUSION` is `off`.
+    pub(crate) fn of(device: &Device) -> Ways {
+        static FUSES: OnceLock<bool> = OnceLock::new();
+        let fuses = || std::env::var("PERPETUA_FUSION").map_or(true, |value| value != "off");
+        Ways {
+            fuses: *FUSES.get_or_init(fuses),
+            most_buffers: device.info().limits.max_buffers as usize,
+            library: Use::Sooner,
         }
     }
 }
@@ -80,13 +110,19 @@ pub(crate) struct Plan {
     /// By operation: why it is stored, if it is.
     pub(crate) stays: Vec<Option<Stay>>,
     /// By operation: the kernels that compute it, by their results.
-    homes: Vec<SmallVec<[usize; 2]>>,
+    pub(crate) homes: Vec<SmallVec<[usize; 2]>>,
+    /// What the kernel library computes.
+    pub(crate) library: HashMap<usize, Library>,
 }
 
 impl Plan {
-    /// Divides a graph. `most_buffers`: how many the device binds.
-    pub(crate) fn of(graph: &Graph, most_buffers: usize, fuses: bool) -> Plan {
+    /// Divides a graph.
+    pub(crate) fn of(graph: &Graph, ways: Ways) -> Plan {
         let entries = &graph.0;
+        let unknown = (0..entries.len()).filter(|number| !entries[*number].is_known);
+        let library: HashMap<usize, Library> = unknown
+            .filter_map(|number| Some((number, Library::of(graph, number, ways.library)?)))
+            .collect();
         let mut division = Division {
             graph,
             costs: costs(graph),
@@ -96,11 +132,13 @@ impl Plan {
             wanted: vec![SmallVec::new(); entries.len()],
             kernels: entries.iter().map(|_| None).collect(),
             placed: entries.len(),
-            most_buffers,
+            read: library.values().flat_map(Library::reads).collect(),
+            library,
+            ways,
         };
         for number in (0..entries.len()).rev() {
             if !entries[number].is_known {
-                division.place(number, fuses);
+                division.place(number);
             }
             division.placed = number;
         }
@@ -114,6 +152,7 @@ impl Plan {
             groups,
             stays: division.stays,
             homes: division.homes,
+            library: division.library,
         }
     }
 }
@@ -182,7 +221,10 @@ struct Division<'a> {
     kernels: Vec<Option<Kernel>>,
     /// Operations from this one on have their place.
     placed: usize,
-    most_buffers: usize,
+    library: HashMap<usize, Library>,
+    /// What its kernels read.
+    read: HashSet<usize>,
+    ways: Ways,
 }
 
 impl Division<'_> {
@@ -190,7 +232,7 @@ impl Division<'_> {
         &self.graph.0[number].tensor.0.op
     }
 
-    fn place(&mut self, number: usize, fuses: bool) {
+    fn place(&mut self, number: usize) {
         let entry = &self.graph.0[number];
         let mut homes: SmallVec<[usize; 2]> = SmallVec::new();
         for user in &entry.users {
@@ -208,7 +250,7 @@ impl Division<'_> {
             here.count()
         };
         let is_often = homes.iter().any(|home| times(self, *home) > PLACES);
-        match self.stay(number, &homes, is_often, fuses) {
+        match self.stay(number, &homes, is_often) {
             None => {
                 for home in &homes {
                     let reads = self.reads_with(*home, number);
@@ -265,8 +307,8 @@ impl Division<'_> {
     }
 
     // Why it is stored, or nothing. A combination or product that stays inside becomes part of its kernel's group.
-    fn stay(&mut self, number: usize, homes: &[usize], is_often: bool, fuses: bool) -> Option<Stay> {
-        let entry = &self.graph.0[number];
+    fn stay(&mut self, number: usize, homes: &[usize], is_often: bool) -> Option<Stay> {
+        let (entry, fuses) = (&self.graph.0[number], self.ways.fuses);
         if entry.is_root || homes.is_empty() {
             return Some(Stay::Asked);
         }
@@ -281,13 +323,29 @@ impl Division<'_> {
         if *self.op(number) == Op::Variable {
             return Some(Stay::Variable);
         }
+        if self.library.contains_key(&number) {
+            return Some(Stay::Library);
+        }
+        if self.read.contains(&number) {
+            return Some(Stay::Read);
+        }
         if !fuses && !is_number {
             return Some(Stay::Off);
+        }
+        // A view that the library's launches describe is nowhere but in other kernels.
+        let is_view = |home: &usize| {
+            self.library
+                .get(home)
+                .is_some_and(|of| of.views().contains(&number))
+        };
+        let homes: SmallVec<[usize; 2]> = homes.iter().copied().filter(|home| !is_view(home)).collect();
+        if homes.is_empty() {
+            return None;
         }
         if is_often && !is_number && !matches!(self.op(number), Op::Coordinate { .. }) {
             return Some(Stay::Often);
         }
-        for home in homes {
+        for home in &homes {
             let Some(kernel) = &self.kernels[*home] else {
                 continue;
             };
@@ -296,15 +354,15 @@ impl Division<'_> {
             }
             let reads = self.reads_with(*home, number);
             let buffers = reads.iter().filter(|read| self.is_buffer(**read)).count();
-            if buffers + 1 > self.most_buffers {
+            if buffers + 1 > self.ways.most_buffers {
                 return Some(Stay::Buffers);
             }
         }
         match self.op(number) {
-            Op::Reduce { .. } => (!self.stays_inside(number, homes)).then_some(Stay::Combination),
+            Op::Reduce { .. } => (!self.stays_inside(number, &homes)).then_some(Stay::Combination),
             Op::Segments { .. } => Some(Stay::Combination),
-            Op::Product => (!self.stays_inside(number, homes)).then_some(Stay::Product),
-            _ => self.dear(number, homes),
+            Op::Product => (!self.stays_inside(number, &homes)).then_some(Stay::Product),
+            _ => self.dear(number, &homes),
         }
     }
 
@@ -424,45 +482,4 @@ fn costs(graph: &Graph) -> Vec<u32> {
         costs.push(below.saturating_add(own));
     }
     costs
-}
-
-/// What would run if a tensor was looked at: its kernels, what each computes, and why results are stored. Its text is for people; `kernels`
-/// for tests.
-pub struct Explanation {
-    /// Each kernel's operations, the one whose result it stores last, and why that is stored.
-    pub kernels: Vec<(Vec<String>, Stay)>,
-}
-
-impl Explanation {
-    pub(crate) fn of(graph: &Graph, plan: &Plan) -> Explanation {
-        let kernels = plan.groups.iter().map(|group| {
-            let inside = (0..graph.0.len()).filter(|number| plan.homes[*number].contains(&group.output));
-            let texts = inside.filter(|number| !graph.0[*number].is_known).map(|number| {
-                let node = &graph.0[number].tensor.0;
-                format!("{} {} ({})", name_of(node), node.describe(), node.at())
-            });
-            (texts.collect(), plan.stays[group.output].unwrap_or(Stay::Asked))
-        });
-        Explanation {
-            kernels: kernels.collect(),
-        }
-    }
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, (operations, stay)) in self.kernels.iter().enumerate() {
-            writeln!(f, "kernel {}", number + 1)?;
-            for (place, operation) in operations.iter().enumerate() {
-                let branch = if place + 1 == operations.len() {
-                    "└"
-                } else {
-                    "├"
-                };
-                writeln!(f, "  {branch} {operation}")?;
-            }
-            writeln!(f, "    stored: {}", stay.reason())?;
-        }
-        Ok(())
-    }
 }

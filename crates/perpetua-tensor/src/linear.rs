@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use crate::dtype::{DType, promote};
 use crate::node::Op;
 use crate::node::Tensor;
-use crate::shape::{Shape, broadcast};
+use crate::shape::{Shape, broadcast, count};
 
 impl Tensor {
     /// The matrix product over the last two axes; axes in front are repeated to meet. A vector on the left is a row, on the right a column, and
@@ -54,6 +54,19 @@ impl Tensor {
         let Some(front) = broadcast(left_front, right_front) else {
             return refuse("the axes in front of the last two must be equal or 1".into());
         };
+        // Many matrices times one are one product of all their rows.
+        if let (2, true, [_, ..]) = (right.len(), !is_row, left_front) {
+            let rows = count(&left[..left.len() - 1]);
+            let all = self
+                .reshaped(&[rows, k], at)
+                .product(&other.reshaped(&right, at), at);
+            let shape: Shape = left[..left.len() - 1]
+                .iter()
+                .copied()
+                .chain((!is_column).then_some(n))
+                .collect();
+            return all.reshaped(&shape, at);
+        }
         let of = |a: usize, b: usize| -> Shape { front.iter().copied().chain([a, b]).collect() };
         let left = self
             .cast_at(dtype, at)

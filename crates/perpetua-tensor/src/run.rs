@@ -1,7 +1,7 @@
 //! Runs what is recorded: kernels are found by their recipes or compiled, results get memory, launches go to the default stream.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use perpetua_device::{Device, DynBuffer, Kernel, KernelArg, LaunchConfig};
 use perpetua_ir::ir::Type;
@@ -9,8 +9,9 @@ use perpetua_ir::verify::{Verified, verify};
 
 use crate::emit::{Built, Given, Group, Recipe, build, kernel};
 use crate::error::{Error, Result};
-use crate::fuse::{Explanation, Plan};
+use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
+use crate::library::Library;
 use crate::node::Op;
 use crate::node::Tensor;
 use crate::table::name_of;
@@ -72,19 +73,13 @@ impl Kernels {
     }
 }
 
-/// Whether operations are fused: not if `PERPETUA_FUSION` is `off`.
-fn fuses() -> bool {
-    static FUSES: OnceLock<bool> = OnceLock::new();
-    *FUSES.get_or_init(|| std::env::var("PERPETUA_FUSION").map_or(true, |value| value != "off"))
-}
-
 /// Computes tensors of one device, and what they need.
 pub(crate) fn realize(roots: &[&Tensor]) -> Result<()> {
-    realize_with(roots, fuses())
+    realize_with(roots, Ways::of)
 }
 
-/// The same, fused or not.
-pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
+/// The same, divided otherwise.
+pub(crate) fn realize_with(roots: &[&Tensor], ways: impl FnOnce(&Device) -> Ways) -> Result<()> {
     for root in roots {
         root.check()?;
         if root.0.is_example {
@@ -109,7 +104,7 @@ pub(crate) fn realize_with(roots: &[&Tensor], fuses: bool) -> Result<()> {
             .refuse(name_of(&large.tensor.0), &[], rule, large.tensor.0.at)
             .check();
     }
-    let plan = Plan::of(&graph, device.info().limits.max_buffers as usize, fuses);
+    let plan = Plan::of(&graph, ways(&device));
     let kernels = device.attachment::<Kernels>();
     let mut values: Vec<Option<DynBuffer>> = graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
     for group in &plan.groups {
@@ -131,6 +126,8 @@ enum Ready {
     Same(usize),
     /// It has none.
     Empty,
+    /// A kernel of the library computes it.
+    Library(Library),
     /// A kernel computes it.
     Launch {
         kernel: Kernel,
@@ -155,6 +152,9 @@ impl Ready {
             }
             _ if tensor.is_empty() => return Ok(Ready::Empty),
             _ => {}
+        }
+        if let Some(library) = plan.library.get(&group.output) {
+            return Ok(Ready::Library(library.clone()));
         }
         let Built {
             recipe,
@@ -186,6 +186,11 @@ impl Ready {
         }
         let ty = Type::Scalar(tensor.dtype());
         let result = DynBuffer::alloc(device, &ty, tensor.len() as u64).map_err(failed)?;
+        if let Ready::Library(library) = self {
+            library.launch(tensor, value, &result)?;
+            kernels.kept().statistics.launched += 1;
+            return Ok(result);
+        }
         let Ready::Launch {
             kernel,
             given,
@@ -240,7 +245,7 @@ impl Captured {
                 refuse("random numbers would be the same in each call: make them outside, and hand them in")?;
             }
         }
-        let plan = Plan::of(&graph, device.info().limits.max_buffers as usize, fuses());
+        let plan = Plan::of(&graph, Ways::of(device));
         let kernels = device.attachment::<Kernels>();
         let step = |group: &Group| {
             let ready = Ready::of(device, &kernels, (&graph, &plan), group)?;
@@ -303,28 +308,4 @@ pub(crate) fn generated(recipe: &Recipe, tensor: &Tensor) -> Result<Verified> {
     };
     let ir = kernel(recipe).map_err(|error| wrong(error.to_string()))?;
     verify(ir).map_err(|errors| wrong(errors.to_string()))
-}
-
-impl Tensor {
-    /// What would run if this was looked at: which operations each kernel computes, and why results are stored. A tensor whose value is
-    /// known needs none.
-    ///
-    /// ```
-    /// # use perpetua_device::{BackendKind, Device};
-    /// # use perpetua_tensor::{DType, Tensor};
-    /// # let device = Device::new(BackendKind::Cpu, 0)?;
-    /// let x = Tensor::ones([4, 1000], DType::F32, &device);
-    /// let explanation = (x * 2.0).softmax(-1).explain()?;
-    /// assert_eq!(explanation.kernels.len(), 1, "{explanation}");
-    /// # Ok::<(), perpetua_tensor::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If an operation on the way was refused.
-    pub fn explain(&self) -> Result<Explanation> {
-        self.check()?;
-        let graph = Graph::of(&[self]);
-        let plan = Plan::of(&graph, self.device().info().limits.max_buffers as usize, fuses());
-        Ok(Explanation::of(&graph, &plan))
-    }
 }

@@ -1,6 +1,7 @@
 //! What kernels must compute, computed plainly: operation by operation, element by element, with the IR's own meaning of each operator, and
 //! each combination in its documented order.
 
+use perpetua_device::Device;
 use perpetua_ir::back::{Capabilities, Target, render};
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
 use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -8,8 +9,9 @@ use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::dtype::DType;
 use crate::emit::build;
 use crate::error::{Error, Result};
-use crate::fuse::Plan;
+use crate::fuse::{Plan, Ways};
 use crate::graph::{Entry, Graph};
+use crate::library::Use;
 use crate::node::Op;
 use crate::node::Tensor;
 use crate::order::{LANES, Order, Reduction};
@@ -72,7 +74,30 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
 /// # Errors
 /// As [`Tensor::realize`].
 pub fn realize_unfused(tensors: &[&Tensor]) -> Result<()> {
-    realize_with(tensors, false)
+    let unfused = |device: &Device| Ways {
+        fuses: false,
+        ..Ways::of(device)
+    };
+    realize_with(tensors, unfused)
+}
+
+/// Computes tensors, with the kernel library wherever it can, fused or not, and says how many operations it computed.
+///
+/// # Errors
+/// As [`Tensor::realize`].
+#[cfg(feature = "cuda")]
+pub fn realize_by_library(tensors: &[&Tensor], fuses: bool) -> Result<usize> {
+    let ways = |device: &Device| Ways {
+        fuses,
+        library: Use::Always,
+        ..Ways::of(device)
+    };
+    let Some(first) = tensors.first() else {
+        return Ok(0);
+    };
+    let count = Plan::of(&Graph::of(tensors), ways(first.device())).library.len();
+    realize_with(tensors, ways)?;
+    Ok(count)
 }
 
 /// The kernels that a tensor takes, as WGSL for devices without extensions.
@@ -82,7 +107,12 @@ pub fn realize_unfused(tensors: &[&Tensor]) -> Result<()> {
 pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
     tensor.check()?;
     let graph = Graph::of(&[tensor]);
-    let plan = Plan::of(&graph, 8, true);
+    let ways = Ways {
+        fuses: true,
+        most_buffers: 8,
+        library: Use::Sooner,
+    };
+    let plan = Plan::of(&graph, ways);
     let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
     let wrong = |message: String| Error::Generated {
         operation: "wgsl".into(),
