@@ -11,7 +11,7 @@ use perpetua_device::Device;
 use smallvec::{SmallVec, smallvec};
 
 use crate::emit::{Group, build};
-use crate::graph::Graph;
+use crate::graph::{Entry, Graph};
 use crate::library::{Library, Use};
 use crate::node::Op;
 
@@ -49,7 +49,9 @@ pub enum Stay {
     Brought,
     /// The kernel library computes it.
     Library,
-    /// The kernel library reads it.
+    /// It is a function with a kernel of its own.
+    Function,
+    /// A kernel that is not generated reads it.
     Read,
     /// The kernel would be too long.
     Long,
@@ -73,7 +75,8 @@ impl Stay {
             Stay::Often => "it would be computed for many of its elements to get one of the result",
             Stay::Brought => "it would be computed again for each tile of a product",
             Stay::Library => "the kernel library computes it",
-            Stay::Read => "a kernel of the library reads it",
+            Stay::Function => "it has a kernel of its own",
+            Stay::Read => "a kernel that is not generated reads it",
             Stay::Long => "the kernel would be too long",
             Stay::Buffers => "the kernel would have more buffers than the device binds",
             Stay::Off => "fusion is off",
@@ -123,6 +126,11 @@ impl Plan {
         let library: HashMap<usize, Library> = unknown
             .filter_map(|number| Some((number, Library::of(graph, number, ways.library)?)))
             .collect();
+        let is_function = |entry: &&Entry| !entry.is_known && matches!(entry.tensor.0.op, Op::Function(_));
+        let functions = entries
+            .iter()
+            .filter(is_function)
+            .flat_map(|entry| entry.sources.iter().copied());
         let mut division = Division {
             graph,
             costs: costs(graph),
@@ -132,7 +140,11 @@ impl Plan {
             wanted: vec![SmallVec::new(); entries.len()],
             kernels: entries.iter().map(|_| None).collect(),
             placed: entries.len(),
-            read: library.values().flat_map(Library::reads).collect(),
+            read: library
+                .values()
+                .flat_map(Library::reads)
+                .chain(functions)
+                .collect(),
             library,
             ways,
         };
@@ -198,6 +210,7 @@ fn moves(op: &Op) -> bool {
             | Op::Reduce { .. }
             | Op::Segments { .. }
             | Op::Product
+            | Op::Function(_)
     )
 }
 
@@ -322,6 +335,9 @@ impl Division<'_> {
         let is_number = matches!(self.op(number), Op::Scalar { .. });
         if *self.op(number) == Op::Variable {
             return Some(Stay::Variable);
+        }
+        if matches!(self.op(number), Op::Function(_)) {
+            return Some(Stay::Function);
         }
         if self.library.contains_key(&number) {
             return Some(Stay::Library);

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::node::Tensor;
-use crate::node::{Node, Op, Sources};
+use crate::node::{Node, Op, Recorded, Sources};
 use crate::order::Reduction;
 use crate::place::inside;
 use crate::shape::Axes;
@@ -145,7 +145,7 @@ impl Tensor {
         if !self.0.tracked {
             return Err(self.no_gradient("nothing that it is made of is tracked, or only by operations without gradients, such as comparisons"));
         }
-        Ok(Graph::tracked(self))
+        Ok(Graph::tracked(self, &[]))
     }
 
     // Of every operation of the graph, by its number.
@@ -158,7 +158,7 @@ impl Tensor {
             let node = &entry.tensor.0;
             let Some(gradient) = gradients[number]
                 .clone()
-                .filter(|_| node.tracked && node.op != Op::Variable)
+                .filter(|_| node.tracked && node.op != Op::Variable && !entry.sources.is_empty())
             else {
                 continue;
             };
@@ -263,8 +263,60 @@ fn parts(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts>
                 Some(source.transpose().product(gradient, at))
             ]
         }
+        Op::Function(function) => match function.gradient(sources, result, gradient) {
+            Some(parts) if fits(&parts, sources) => parts.into_iter().collect(),
+            Some(_) => {
+                let reason = "its function gives other gradients than one of each operand's shape and type: see `Function::gradient`";
+                return Err(result.no_gradient(reason));
+            }
+            None => return Err(result.no_gradient("its function gives none: see `Function::gradient`")),
+        },
+        Op::Hook(hook) => {
+            let part = Some(hook.apply(std::slice::from_ref(gradient))?);
+            if !fits(std::slice::from_ref(&part), sources) {
+                let rule = "its function gives what has not the gradient's shape and type";
+                gradient.refuse("with_hook", &[], rule, at).check()?;
+            }
+            smallvec![part]
+        }
+        Op::Checkpoint(function) => again(&**function, sources, gradient, at)?,
         _ => return Err(result.no_gradient("its row of the table has none")),
     })
+}
+
+// Whether each part is a gradient of its operand. What was refused tells so itself.
+fn fits(parts: &[Option<Tensor>], of: &[Tensor]) -> bool {
+    let fits = |(part, of): (&Option<Tensor>, &Tensor)| match part {
+        Some(part) => part.error().is_some() || part.shape() == of.shape() && part.dtype() == of.dtype(),
+        None => true,
+    };
+    parts.len() == of.len() && parts.iter().zip(of).all(fits)
+}
+
+// The gradients of a function that is recorded again for them.
+fn again(
+    function: &dyn Recorded,
+    operands: &[Tensor],
+    gradient: &Tensor,
+    at: &'static Location<'static>,
+) -> Result<Parts> {
+    // New ones, where the way back ends; it does not go through the gradient that it begins with.
+    let own = operands.iter().map(|operand| match operand.0.tracked {
+        true => operand.of_one(Op::Reshape, operand.shape().into(), at),
+        false => operand.clone(),
+    });
+    let own: Vec<Tensor> = own.collect();
+    let result = function.apply(&own)?;
+    let total = (result * gradient).sum(..);
+    total.check()?;
+    if !total.0.tracked {
+        return Ok(operands.iter().map(|_| None).collect());
+    }
+    let ends: Vec<&Tensor> = own.iter().chain([gradient]).collect();
+    let graph = Graph::tracked(&total, &ends);
+    let gradients = total.gradients(&graph, at)?;
+    let part = |own: &Tensor| graph.place(own).and_then(|number| gradients[number].clone());
+    Ok(own.iter().map(part).collect())
 }
 
 fn combined(how: Reduction, axes: &[isize], result: &Tensor, x: &Tensor, gradient: &Tensor) -> Tensor {

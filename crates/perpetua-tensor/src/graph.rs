@@ -33,10 +33,11 @@ impl Graph {
         })
     }
 
-    /// The tracked operations that lead to a tensor, known or not, and what they begin with.
-    pub(crate) fn tracked(root: &Tensor) -> Graph {
+    /// The tracked operations that lead to a tensor, known or not, and what they begin with: variables, and these ends.
+    pub(crate) fn tracked(root: &Tensor, ends: &[&Tensor]) -> Graph {
         Graph::walk(&[root], |node| {
-            let goes_on = node.tracked && node.op != Op::Variable;
+            let is_end = ends.iter().any(|end| std::ptr::eq(&*end.0, node));
+            let goes_on = node.tracked && node.op != Op::Variable && !is_end;
             Some(node.sources()).filter(|sources| goes_on && !sources.is_empty())
         })
     }

@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use perpetua_device::{BackendKind, Device, DynBuffer};
+use perpetua_device::{BackendKind, Device, DynBuffer, Stream};
 use perpetua_ir::back::Capability;
-use perpetua_kernels::{Element, GemmKernel, Kernel as _};
+use perpetua_kernels::{AttentionKernel, Element, GemmKernel, Kernel as _};
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::Graph;
-use crate::node::{Op, Tensor};
+use crate::node::{Argument, Function, Op, Tensor};
 use crate::shape::count;
 
 /// What the library computes.
@@ -90,22 +90,26 @@ impl Library {
     /// Submits it. `value`: the value of a tensor that it reads.
     pub(crate) fn launch<'a>(
         &self,
-        tensor: &Tensor,
+        stream: &Stream,
         value: impl Fn(usize) -> Result<&'a DynBuffer>,
         result: &DynBuffer,
-    ) -> Result<()> {
+    ) -> Result<perpetua_device::Result<()>> {
         let [a, b] = self.operands.map(|stored| value(stored.number));
         let args = [a?.arg(), b?.arg(), result.arg()];
-        let launched = self.kernel.launch(&tensor.device().default_stream(), &args);
-        launched.map_err(|error| match error {
-            perpetua_kernels::Error::Device(cause) => tensor.device_error(cause),
-            other => Error::Generated {
-                operation: crate::table::name_of(&tensor.0).into(),
-                message: other.to_string(),
-                at: tensor.0.at(),
-            },
-        })
+        Ok(of_device(self.kernel.launch(stream, &args)))
     }
+}
+
+// Shapes were looked at before.
+fn of_device(launched: perpetua_kernels::Result<()>) -> perpetua_device::Result<()> {
+    launched.map_err(|error| match error {
+        perpetua_kernels::Error::Device(cause) => cause,
+        _ => perpetua_device::Error::InvalidState {
+            operation: "a kernel of the library",
+            cause: "its operands are not what was recorded",
+            remedy: "please report it",
+        },
+    })
 }
 
 impl fmt::Display for Library {
@@ -158,6 +162,15 @@ fn turns(axes: &[usize], front: usize) -> bool {
     stay && axes[front..] == [front + 1, front]
 }
 
+fn element(dtype: DType) -> Option<Element> {
+    Some(match dtype {
+        DType::F32 => Element::F32,
+        DType::F16 => Element::F16,
+        DType::BF16 => Element::Bf16,
+        _ => return None,
+    })
+}
+
 // The kernel for products of a type and shape on a device.
 fn product(device: &Device, dtype: DType, [batch, m, n, k]: [usize; 4], which: Use) -> Option<GemmKernel> {
     let has = |capability| device.info().capabilities.contains(&capability);
@@ -172,12 +185,7 @@ fn product(device: &Device, dtype: DType, [batch, m, n, k]: [usize; 4], which: U
     if which == Use::Sooner && !is_sooner {
         return None;
     }
-    let element = match dtype {
-        DType::F32 => Element::F32,
-        DType::F16 => Element::F16,
-        DType::BF16 => Element::Bf16,
-        _ => return None,
-    };
+    let element = element(dtype)?;
     let kernel = match element {
         // These come one at a time.
         Element::F32 if batch != 1 => return None,
@@ -190,4 +198,89 @@ fn product(device: &Device, dtype: DType, [batch, m, n, k]: [usize; 4], which: U
         _ => return None,
     };
     Some(kernel.with_element(element))
+}
+
+/// Attention of so many queries and keys is worth a kernel that keeps no scores.
+const WORTH_OF_SCORES: usize = 1 << 14;
+
+/// Scaled dot product attention by the library's kernel, of `[.., queries, n]` with keys and values that have the same axes in front; where that is sooner.
+pub(crate) fn attention([q, k, v]: [&Tensor; 3], causal: bool, which: Use) -> Option<Tensor> {
+    let (Some((front, &[queries, n])), Some((front_of_k, &[keys, n_of_k]))) =
+        (parted(q.shape()), parted(k.shape()))
+    else {
+        return None;
+    };
+    let dtype = element(q.dtype()).map(|_| q.dtype())?;
+    let fits = [q, k, v].iter().all(|x| x.error().is_none() && x.dtype() == dtype)
+        && front == front_of_k
+        && k.shape() == v.shape()
+        && n == n_of_k
+        && count(q.shape()) > 0
+        && keys > 0
+        // The composition gives NaN where a query sees nothing, the kernel zeros.
+        && (!causal || keys >= queries);
+    let is_sooner = q.device().backend() == BackendKind::Cuda
+        && dtype != DType::F32
+        && [64, 128, 256].contains(&n)
+        && queries.saturating_mul(keys) >= WORTH_OF_SCORES;
+    (fits && n <= 256 && (is_sooner || which != Use::Sooner))
+        .then(|| q.function(Attention { causal }, &[k, v]))
+}
+
+struct Attention {
+    causal: bool,
+}
+
+impl Function for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn result(&self, operands: &[Tensor]) -> std::result::Result<(Vec<usize>, DType), String> {
+        let q = operands.first().ok_or("it takes queries, keys and values")?;
+        Ok((q.shape().to_vec(), q.dtype()))
+    }
+
+    fn launch(
+        &self,
+        stream: &Stream,
+        operands: &[Argument<'_>],
+        result: Argument<'_>,
+    ) -> perpetua_device::Result<()> {
+        let [q, k, v] = operands else {
+            return Ok(());
+        };
+        let (Some((front, &[queries, n])), Some((_, &[keys, _]))) = (parted(q.shape), parted(k.shape)) else {
+            return Ok(());
+        };
+        let heads = front.last().copied().unwrap_or(1);
+        let batch = count(front) / heads.max(1);
+        let element = element(q.dtype).unwrap_or(Element::F32);
+        let kernel = AttentionKernel::new(batch, heads, [queries, keys], n).with_element(element);
+        let kernel = if self.causal { kernel.causal() } else { kernel };
+        let args = [q, k, v].map(|x| x.value.clone());
+        of_device(kernel.launch(stream, &[&args[..], &[result.value]].concat()))
+    }
+
+    fn gradient(&self, operands: &[Tensor], _: &Tensor, gradient: &Tensor) -> Option<Vec<Option<Tensor>>> {
+        let [q, k, v] = operands else { return None };
+        let scale = 1.0 / (*q.shape().last()? as f64).sqrt();
+        let scores = q.matmul(k.transpose()) * scale;
+        let weights = match self.causal {
+            true => scores.seen().softmax(-1),
+            false => scores.softmax(-1),
+        };
+        let by_weights = gradient.matmul(v.transpose());
+        let mean = (&by_weights * &weights).sum_keep(-1);
+        let by_scores = (by_weights - mean) * &weights * scale;
+        Some(vec![
+            Some(by_scores.matmul(k)),
+            Some(by_scores.transpose().matmul(q)),
+            Some(weights.transpose().matmul(gradient)),
+        ])
+    }
+
+    fn is_for_each(&self) -> bool {
+        true
+    }
 }

@@ -17,6 +17,16 @@ impl Tensor {
         self.product(other.as_ref(), here!())
     }
 
+    /// Scores of attention, but of keys behind a query's own place, counted from the end.
+    pub(crate) fn seen(&self) -> Tensor {
+        let &[.., queries, keys] = self.shape() else {
+            return self.clone();
+        };
+        let place = |axis| Tensor::coordinates([queries, keys], axis, self.device());
+        let sees = place(1).less_equal(place(0) + (keys as i64 - queries as i64));
+        sees.select(self, f64::NEG_INFINITY)
+    }
+
     pub(crate) fn product(&self, other: &Tensor, at: &'static Location<'static>) -> Tensor {
         const NAME: &str = "matmul";
         let refuse = |rule: String| self.refuse(NAME, &[other], rule, at);

@@ -1,11 +1,13 @@
 //! What is recorded: the tensor that a program holds is a node, an operation with its sources until its value is known. Must not know how values are
 //! computed.
 
+use std::cell::Cell;
+use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use perpetua_device::{Device, DynBuffer};
+use perpetua_device::{Device, DynBuffer, KernelArg, MaybeSend, MaybeSync, Stream};
 use perpetua_ir::ops::{BinaryOp, UnaryOp};
 use smallvec::SmallVec;
 
@@ -75,6 +77,158 @@ pub(crate) enum Op {
     },
     /// Matrix products over the last two axes.
     Product,
+    /// A function with a kernel of its own.
+    Function(Arc<dyn Function>),
+    /// The same value, whose gradient a function changes.
+    Hook(Arc<dyn Recorded>),
+    /// The value of a function: its sources are that, and the operands, of which a gradient computes it again.
+    Checkpoint(Arc<dyn Recorded>),
+}
+
+/// A tensor in a launch of a [`Function`].
+#[derive(Clone, Debug)]
+pub struct Argument<'a> {
+    /// Its shape.
+    pub shape: &'a [usize],
+    /// Its elements' type.
+    pub dtype: DType,
+    /// Its memory, with one element behind the other.
+    pub value: KernelArg<'a>,
+}
+
+/// A function of tensors with a kernel and a gradient of its own; [`Tensor::function`] records it. Its result is stored, and so are its operands, one element behind the other.
+///
+/// ```
+/// use perpetua_device::{BackendKind, Device, KernelSource, LaunchConfig, Stream, args};
+/// use perpetua_tensor::{Argument, DType, Function, Tensor};
+///
+/// /// Each element to the third power, in place of a kernel that programs write with `#[kernel]`.
+/// struct Cube;
+///
+/// impl Function for Cube {
+///     fn name(&self) -> &'static str {
+///         "cube"
+///     }
+///     fn result(&self, operands: &[Tensor]) -> Result<(Vec<usize>, DType), String> {
+///         match operands[0].dtype() {
+///             DType::F32 => Ok((operands[0].shape().to_vec(), DType::F32)),
+///             _ => Err("it is defined for f32: cast the operand".into()),
+///         }
+///     }
+///     fn launch(&self, stream: &Stream, operands: &[Argument<'_>], result: Argument<'_>) -> perpetua_device::Result<()> {
+///         let text = "kernel cube(x: buffer<f32, read>, y: buffer<f32, read_write>) {\n  %0: u32 = thread_idx.x\n  %1: u32 = len y\n  %2: bool = lt %0, %1\n  if %2 {\n    %3: f32 = load x[%0]\n    %4: f32 = mul %3, %3\n    %5: f32 = mul %4, %3\n    store y[%0], %5\n  }\n}\n";
+///         let kernel = stream.device().compile(&KernelSource::IrText(text), &Default::default())?.only()?;
+///         stream.launch(&kernel, LaunchConfig::new(1, 32), args![operands[0].value.clone(), result.value])
+///     }
+///     fn gradient(&self, operands: &[Tensor], _: &Tensor, gradient: &Tensor) -> Option<Vec<Option<Tensor>>> {
+///         Some(vec![Some(operands[0].square() * 3.0 * gradient)])
+///     }
+/// }
+///
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3], &device).tracked();
+/// let y = x.function(Cube, &[]);
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 8.0, 27.0]);
+/// assert_eq!(y.sum(..).grad(&[&x])?[0].to_vec::<f32>()?, [3.0, 12.0, 27.0]);
+/// # Ok::<(), perpetua_tensor::Error>(())
+/// ```
+pub trait Function: MaybeSend + MaybeSync + 'static {
+    /// Its name in errors and explanations.
+    fn name(&self) -> &'static str;
+
+    /// Shape and type of its result, of operands on one device; or the rule that they break.
+    ///
+    /// # Errors
+    /// The rule, and what to do.
+    fn result(&self, operands: &[Tensor]) -> Result<(Vec<usize>, DType), String>;
+
+    /// Submits what computes the result, none of which is there yet, to a stream. It is called once for each value, and again when a compiled function is captured.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn launch(
+        &self,
+        stream: &Stream,
+        operands: &[Argument<'_>],
+        result: Argument<'_>,
+    ) -> perpetua_device::Result<()>;
+
+    /// What the operands' gradients are where the result's is `gradient`, of other operators; `None` for an operand without one. Without this to ask for a gradient is an error.
+    fn gradient(
+        &self,
+        _operands: &[Tensor],
+        _result: &Tensor,
+        _gradient: &Tensor,
+    ) -> Option<Vec<Option<Tensor>>> {
+        None
+    }
+
+    /// Whether it does the same for each example where all operands have examples along an axis in front: what `vmap` needs.
+    fn is_for_each(&self) -> bool {
+        false
+    }
+}
+
+/// A function of tensors that recorded operations hold.
+pub(crate) trait Recorded: MaybeSend + MaybeSync {
+    fn apply(&self, operands: &[Tensor]) -> crate::error::Result<Tensor>;
+}
+
+impl<F: Fn(&[Tensor]) -> crate::error::Result<Tensor> + MaybeSend + MaybeSync> Recorded for F {
+    fn apply(&self, operands: &[Tensor]) -> crate::error::Result<Tensor> {
+        self(operands)
+    }
+}
+
+impl fmt::Debug for dyn Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for dyn Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a function")
+    }
+}
+
+// Each is its own.
+impl PartialEq for dyn Function {
+    fn eq(&self, other: &dyn Function) -> bool {
+        std::ptr::addr_eq(self, other)
+    }
+}
+
+impl PartialEq for dyn Recorded {
+    fn eq(&self, other: &dyn Recorded) -> bool {
+        std::ptr::addr_eq(self, other)
+    }
+}
+
+thread_local! {
+    static TRACKS: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Does something whose gradients nobody will ask for: nothing that it records is tracked, but for what [`Tensor::tracked`] begins.
+///
+/// ```
+/// # use perpetua_device::{BackendKind, Device};
+/// use perpetua_tensor::{Tensor, no_grad};
+/// # let device = Device::new(BackendKind::Cpu, 0)?;
+/// let w = Tensor::from_slice(&[1.0f32], [1], &device).tracked();
+/// assert!(!no_grad(|| &w * 2.0).is_tracked());
+/// assert!((&w * 2.0).is_tracked());
+/// # Ok::<(), perpetua_tensor::Error>(())
+/// ```
+pub fn no_grad<T>(work: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            TRACKS.set(self.0);
+        }
+    }
+    let _back = Back(TRACKS.replace(false));
+    work()
 }
 
 /// Sources of an operation.
@@ -114,7 +268,7 @@ impl Node {
         let tracked = match op {
             Op::Variable => true,
             Op::Same => false,
-            _ => dtype.is_float() && sources.iter().any(|source| source.0.tracked),
+            _ => TRACKS.get() && dtype.is_float() && sources.iter().any(|source| source.0.tracked),
         };
         // Relaxed: it only says when it is time to compute; 0 for what is known may come late.
         let below = sources
@@ -157,7 +311,7 @@ impl Node {
     pub(crate) fn sources(&self) -> Sources {
         let state = self.state();
         match self.op {
-            Op::Joined { .. } => state.sources.iter().skip(1).cloned().collect(),
+            Op::Joined { .. } | Op::Checkpoint(_) => state.sources.iter().skip(1).cloned().collect(),
             _ => state.sources.clone(),
         }
     }
@@ -171,7 +325,7 @@ impl Node {
     pub(crate) fn pending(&self) -> Option<Sources> {
         let state = self.state();
         state.value.is_none().then(|| match self.op {
-            Op::Joined { .. } => state.sources.iter().take(1).cloned().collect(),
+            Op::Joined { .. } | Op::Checkpoint(_) => state.sources.iter().take(1).cloned().collect(),
             Op::Segments { .. } => state.sources.iter().take(3).cloned().collect(),
             _ => state.sources.clone(),
         })

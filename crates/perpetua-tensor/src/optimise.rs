@@ -64,15 +64,35 @@ impl Adam {
     /// As [`Tensor::grad`] and [`Tensor::realize`].
     #[track_caller]
     pub fn step(&mut self, loss: &Tensor) -> Result<()> {
+        let by: Vec<&Tensor> = self.weights.iter().collect();
+        let gradients = loss.grad(&by)?;
+        self.step_with(&gradients)
+    }
+
+    /// One step down gradients by the weights, in their order: those that were added up over several losses ([`Tensor::backward`]), or clipped
+    /// ([`clip_grad_norm`](crate::clip_grad_norm)). An error leaves the weights as they were.
+    ///
+    /// # Errors
+    /// If there are not as many as weights, each in its weight's shape; as [`Tensor::realize`].
+    #[track_caller]
+    pub fn step_with(&mut self, gradients: &[Tensor]) -> Result<()> {
         let at = here!();
+        let pairs = || self.weights.iter().zip(gradients);
+        let fits = pairs().all(|(weight, gradient)| weight.shape() == gradient.shape());
+        if let (Some(first), false) = (
+            self.weights.first(),
+            fits && gradients.len() == self.weights.len(),
+        ) {
+            let (found, expected) = (gradients.len(), self.weights.len());
+            let rule = format!("{found} gradients for {expected} weights: give each its own, in its shape");
+            first.refuse("step_with", &[], rule, at).check()?;
+        }
         crate::place::inside(at, || {
-            let by: Vec<&Tensor> = self.weights.iter().collect();
-            let gradients = loss.grad(&by)?;
             let steps = self.steps.saturating_add(1);
             let [first, second] = self.betas;
             let rate = self.rate * (1.0 - second.powi(steps)).sqrt() / (1.0 - first.powi(steps));
             let (mut weights, mut means) = (Vec::new(), Vec::new());
-            for ((weight, gradient), [mean, square]) in self.weights.iter().zip(&gradients).zip(&self.means) {
+            for ((weight, gradient), [mean, square]) in self.weights.iter().zip(gradients).zip(&self.means) {
                 let mean = mean * first + gradient * (1.0 - first);
                 let square = square * second + gradient.square() * (1.0 - second);
                 let own = weight.detach();

@@ -7,13 +7,14 @@ use perpetua_device::{Device, DynBuffer, Kernel, KernelArg, LaunchConfig};
 use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
+use crate::dtype::DType;
 use crate::emit::{Built, Given, Group, Recipe, build, kernel};
 use crate::error::{Error, Result};
 use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
 use crate::library::Library;
-use crate::node::Op;
-use crate::node::Tensor;
+use crate::node::{Argument, Function, Op, Tensor};
+use crate::shape::Shape;
 use crate::table::name_of;
 
 /// What a device has compiled for tensors, and how much.
@@ -126,6 +127,8 @@ enum Ready {
     Same(usize),
     /// It has none.
     Empty,
+    /// It has a kernel of its own, which reads these.
+    Function(Arc<dyn Function>, Vec<(usize, Shape, DType)>),
     /// A kernel of the library computes it.
     Library(Library),
     /// A kernel computes it.
@@ -147,11 +150,21 @@ impl Ready {
         let entry = &graph.0[group.output];
         let tensor = &entry.tensor;
         match (&tensor.0.op, &entry.sources[..]) {
-            (Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape, &[source]) if is_stored(source) => {
+            (
+                Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape | Op::Hook(_) | Op::Checkpoint(_),
+                &[source],
+            ) if is_stored(source) => {
                 return Ok(Ready::Same(source));
             }
             _ if tensor.is_empty() => return Ok(Ready::Empty),
             _ => {}
+        }
+        if let Op::Function(function) = &tensor.0.op {
+            let sources = entry.sources.iter().map(|source| {
+                let node = &graph.0[*source].tensor.0;
+                (*source, node.shape.clone(), node.dtype)
+            });
+            return Ok(Ready::Function(Arc::clone(function), sources.collect()));
         }
         if let Some(library) = plan.library.get(&group.output) {
             return Ok(Ready::Library(library.clone()));
@@ -186,8 +199,29 @@ impl Ready {
         }
         let ty = Type::Scalar(tensor.dtype());
         let result = DynBuffer::alloc(device, &ty, tensor.len() as u64).map_err(failed)?;
+        if let Ready::Function(function, sources) = self {
+            let sources = sources.iter().map(|(source, shape, dtype)| {
+                Ok(Argument {
+                    shape,
+                    dtype: *dtype,
+                    value: value(*source)?.arg(),
+                })
+            });
+            let sources = sources.collect::<Result<Vec<_>>>()?;
+            let to = Argument {
+                shape: tensor.shape(),
+                dtype: tensor.dtype(),
+                value: result.arg(),
+            };
+            let launched = function.launch(&device.default_stream(), &sources, to);
+            launched.map_err(failed)?;
+            kernels.kept().statistics.launched += 1;
+            return Ok(result);
+        }
         if let Ready::Library(library) = self {
-            library.launch(tensor, value, &result)?;
+            library
+                .launch(&device.default_stream(), value, &result)?
+                .map_err(failed)?;
             kernels.kept().statistics.launched += 1;
             return Ok(result);
         }

@@ -100,6 +100,13 @@ pub fn realize_by_library(tensors: &[&Tensor], fuses: bool) -> Result<usize> {
     Ok(count)
 }
 
+/// Attention by the kernel library, which then need not be sooner; `None` for what it does not take.
+#[cfg(feature = "cuda")]
+#[track_caller]
+pub fn attention_by_library(operands: [&Tensor; 3], causal: bool) -> Option<Tensor> {
+    crate::library::attention(operands, causal, Use::Always)
+}
+
 /// The kernels that a tensor takes, as WGSL for devices without extensions.
 ///
 /// # Errors
@@ -180,7 +187,7 @@ impl Plain<'_> {
         let node = &self.entry.tensor.0;
         let all = 0..count(&node.shape);
         match &node.op {
-            Op::Leaf | Op::Failed(_) | Op::Example => None,
+            Op::Leaf | Op::Failed(_) | Op::Example | Op::Function(_) => None,
             Op::Scalar { bits, .. } => Some(vec![*bits; all.len()]),
             Op::Coordinate { axis } => Some(all.map(|i| along(&node.shape, i)[*axis] as u64).collect()),
             Op::Random { seed, stream } => {
@@ -205,7 +212,9 @@ impl Plain<'_> {
                 let (x, of) = self.source(0)?;
                 Some(x.iter().map(|x| eval_cast(of.dtype(), node.dtype, *x)).collect())
             }
-            Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape => Some(self.source(0)?.0.to_vec()),
+            Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape | Op::Hook(_) | Op::Checkpoint(_) => {
+                Some(self.source(0)?.0.to_vec())
+            }
             Op::Reduce { how, axes } => self.reduce(*how, axes),
             Op::Product => self.product(),
             Op::Gather { axis } => self.gather(*axis),

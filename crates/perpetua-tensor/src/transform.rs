@@ -1,12 +1,13 @@
 //! Functions of tensors made into others: gradients in both directions, and the same for each of many examples.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::node::{Op, Sources, Tensor};
+use crate::node::{Op, Recorded, Sources, Tensor};
 use crate::shape::{Shape, count};
 
 /// The gradients of a function's result, which is one number, by its operands.
@@ -206,10 +207,25 @@ fn for_each(one: &Tensor, sources: Sources, examples: usize) -> Tensor {
             axes: behind(axes),
         },
         Op::Segments { .. } => return runs_of_each(one, &sources, examples),
+        Op::Function(function) if !function.is_for_each() => {
+            let rule = "it does not say that it does the same for each example (`Function::is_for_each`): apply it outside of `vmap`";
+            return one.refuse("vmap", &[], rule, node.at);
+        }
+        Op::Hook(hook) => Op::Hook(mapped(hook)),
+        Op::Checkpoint(function) => Op::Checkpoint(mapped(function)),
         other => other.clone(),
     };
     let ty = (in_front(examples, &node.shape), node.dtype);
     Tensor::record(op, sources, ty, &node.device, node.at)
+}
+
+// A function that an operation holds, of all examples.
+fn mapped(function: &Arc<dyn Recorded>) -> Arc<dyn Recorded> {
+    let function = Arc::clone(function);
+    Arc::new(move |operands: &[Tensor]| {
+        let operands: Vec<&Tensor> = operands.iter().collect();
+        vmap(|one| function.apply(one), &operands)
+    })
 }
 
 // All examples' elements and runs in one row, each example's behind those before it.

@@ -12,7 +12,7 @@ use common::{devices, has};
 use perpetua_device::{BackendKind, Device};
 use perpetua_ir::ops::UnaryOp;
 use perpetua_tensor::table::{self, Meaning};
-use perpetua_tensor::{DType, Slice, Tensor, grad, jvp, vjp, vmap};
+use perpetua_tensor::{DType, Slice, Tensor, checkpoint, grad, jvp, vjp, vmap};
 
 fn cpu() -> Device {
     Device::new(BackendKind::Cpu, 0).expect("the CPU")
@@ -210,6 +210,14 @@ fn own(name: &str, x: &Tensor) -> Tensor {
             let rows = Tensor::from_slice(&[1i32, 1, 0], [3, 1], x.device());
             matrix.square().gather(1, &index).sum_keep(1) + matrix.gather(0, &rows).sum(0).sum(..)
         }
+        "with_hook" => matrix.square().with_hook(|gradient| gradient.clone()),
+        "checkpoint" => checkpoint(
+            |x| Ok(x[0].square().sin() * &x[1]),
+            &[&matrix, &x.cast(DType::I32).reshape([2, 3])],
+        )
+        .expect("a value"),
+        // Tested in `functions.rs`: it computes in `f32`.
+        "function" => matrix.square(),
         "segments" => {
             let places = Tensor::from_slice(&[1i32, 0, 1, 1, 3, 0], [6], x.device());
             let zeros = Tensor::zeros([4], x.dtype(), x.device());
@@ -260,6 +268,9 @@ fn composed(name: &str, x: &Tensor) -> Option<Tensor> {
         "topk" => x.topk(3, 0).0,
         "split" => x.split(&[2, 4], 0).remove(1).square(),
         "masked_fill" => x.masked_fill(&x.greater(1.0), 7.0),
+        "causal_attention" => x
+            .reshape([3, 2])
+            .causal_attention(&y().reshape([3, 2]), &x.square().reshape([3, 2])),
         "tril" => x.reshape([2, 3]).tril(0),
         "triu" => x.reshape([2, 3]).triu(1),
         "concat" => x.concat(&[&y()], 0),

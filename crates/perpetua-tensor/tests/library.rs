@@ -10,8 +10,8 @@ mod common;
 
 use common::devices;
 use perpetua_device::{BackendKind, Device};
-use perpetua_tensor::testing::{bits, realize_by_library};
-use perpetua_tensor::{DType, Tensor};
+use perpetua_tensor::testing::{attention_by_library, bits, realize_by_library};
+use perpetua_tensor::{DType, Tensor, vmap};
 
 fn numbers(shape: &[usize], seed: usize, dtype: DType, device: &Device) -> Tensor {
     let n: usize = shape.iter().product();
@@ -112,7 +112,7 @@ fn products_of_every_layout_are_the_librarys() {
             );
             // What is computed before and behind has kernels of its own.
             let found = both(&what("a chain"), 1, || {
-                ((&a + 1).matmul(&b.negative()) * 0.5).relu()
+                ((&a + 1).matmul(b.negative()) * 0.5).relu()
             });
             let rounded = wide(&(&a + 1));
             let exact = |row: usize, column: usize| -> f64 {
@@ -214,5 +214,53 @@ fn large_products_are_right_where_the_library_computes_them() {
             let right = |_, i: usize, column: usize| wb[column * k + i];
             holds(&format!("{dtype}"), [1, m, n, k], bound, &product, left, right);
         }
+    }
+}
+
+#[test]
+fn attention_of_the_library_is_that_of_its_formula_with_its_gradients() {
+    for device in devices() {
+        if device.backend() == BackendKind::Wgpu {
+            continue;
+        }
+        for causal in [false, true] {
+            let bound = 0.02;
+            let variables = || {
+                let of = |shape: &[usize], seed| (numbers(shape, seed, DType::F16, &device) * 0.5).tracked();
+                [
+                    of(&[2, 3, 8, 16], 1),
+                    of(&[2, 3, 10, 16], 2),
+                    of(&[2, 3, 10, 16], 3),
+                ]
+            };
+            let by = |library: bool| {
+                let [q, k, v] = &variables();
+                let out = match (library, causal) {
+                    (true, _) => attention_by_library([q, k, v], causal).expect("it takes these"),
+                    (false, true) => q.causal_attention(k, v),
+                    (false, false) => q.attention(k, v, None),
+                };
+                let loss = out.cast(DType::F32).square().sum(..);
+                let gradients = loss.grad(&[q, k, v]).expect("gradients");
+                let mut all = wide(&out);
+                gradients.iter().for_each(|gradient| all.extend(wide(gradient)));
+                all
+            };
+            for (found, expected) in by(true).into_iter().zip(by(false)) {
+                assert!(
+                    (found - expected).abs() <= bound * (1.0 + expected.abs()),
+                    "{found}, {expected}"
+                );
+            }
+        }
+        // Each example by itself, as all at once.
+        let of = |seed| numbers(&[2, 4, 16], seed, DType::F32, &device);
+        let (q, k, v) = (of(1), of(2), of(3));
+        let each = vmap(
+            |x| Ok(attention_by_library([&x[0], &x[1], &x[2]], true).expect("it takes these")),
+            &[&q, &k, &v],
+        );
+        let all = attention_by_library([&q, &k, &v], true).expect("it takes these");
+        assert_eq!(wide(&each.expect("attention")), wide(&all));
     }
 }

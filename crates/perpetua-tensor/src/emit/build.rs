@@ -407,7 +407,9 @@ impl<'a> Build<'a> {
                 let x = self.value(sources[0], index)?;
                 self.steps.cast(x, node.dtype)
             }
-            Op::Same | Op::Variable | Op::Joined { .. } => self.value(sources[0], index)?,
+            Op::Same | Op::Variable | Op::Joined { .. } | Op::Hook(_) | Op::Checkpoint(_) => {
+                self.value(sources[0], index)?
+            }
             Op::Reshape
             | Op::Permute { .. }
             | Op::Expand
@@ -435,7 +437,7 @@ impl<'a> Build<'a> {
                 }
                 self.combined(number)?
             }
-            Op::Leaf | Op::Failed(_) | Op::Example => return Err(Elsewhere),
+            Op::Leaf | Op::Failed(_) | Op::Example | Op::Function(_) => return Err(Elsewhere),
         })
     }
 }

@@ -162,5 +162,8 @@ pub(crate) fn name_of(node: &Node) -> &'static str {
         Op::Segments { .. } => "segments",
         Op::Reduce { how, .. } | Op::Joined { how, .. } => how.name(),
         Op::Product => "matmul",
+        Op::Function(function) => function.name(),
+        Op::Hook(_) => "with_hook",
+        Op::Checkpoint(_) => "checkpoint",
     }
 }

@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use super::composed::composed;
 use crate::dtype::DType;
+use crate::library::{Use, attention};
 use crate::node::Tensor;
 use crate::place::here;
 use crate::shape::Axes;
@@ -54,6 +55,9 @@ composed! {
         let Some(n) = x.shape().last().filter(|_| x.error().is_none()) else {
             return x.refuse("attention", &[keys, values], "queries have at least one axis", here(Location::caller()));
         };
+        if let Some(found) = mask.is_none().then(|| attention([x, keys, values], false, Use::Sooner)).flatten() {
+            return found;
+        }
         let scores = x.matmul(keys.transpose()) * (1.0 / (*n as f64).sqrt());
         let scores = match mask {
             None => scores,
@@ -61,5 +65,18 @@ composed! {
             Some(mask) => scores + mask,
         };
         scores.softmax(-1).matmul(values)
+    }
+    causal_attention(x, keys: &Tensor, values: &Tensor) "attention(keys, values, column <= row + keys - queries)" "The same where a query sees the keys up to its own place, counted from the end." {
+        if let Some(found) = attention([x, keys, values], true, Use::Sooner) {
+            return found;
+        }
+        let (&[.., queries, n], &[.., m, _]) = (x.shape(), keys.shape()) else {
+            return x.refuse("causal_attention", &[keys, values], "queries and keys have at least two axes", here(Location::caller()));
+        };
+        let scores = x.matmul(keys.transpose()) * (1.0 / (n as f64).sqrt());
+        match (scores.shape(), queries, m) {
+            (&[.., rows, columns], queries, m) if rows == queries && columns == m => scores.seen().softmax(-1).matmul(values),
+            _ => scores,
+        }
     }
 }

@@ -71,6 +71,27 @@ pub(super) const ROWS: &[Row] = &[
         "The same elements, with which tracking begins.",
     ),
     row(
+        "with_hook",
+        SAME,
+        SAME,
+        &["what the function gives"],
+        "The same elements, whose gradient a function sees, and may change.",
+    ),
+    row(
+        "checkpoint",
+        "the function's",
+        "the function's",
+        &["the function's, recorded again"],
+        "A function's value, of whose operations none is kept for gradients: they are computed again.",
+    ),
+    row(
+        "function",
+        "the function's",
+        "the function's",
+        &["the function's, if it has one"],
+        "A function with a kernel of its own.",
+    ),
+    row(
         "reshape",
         "given, of as many elements",
         SAME,
