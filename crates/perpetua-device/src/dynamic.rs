@@ -115,6 +115,11 @@ impl DynBuffer {
         self.bytes.read_async()
     }
 
+    /// Copies the content of another buffer of the same elements here, on the device; on its default stream.
+    pub fn copy_from(&self, source: &DynBuffer) -> Result<()> {
+        self.bytes.copy_from(&source.bytes)
+    }
+
     /// The device that it lives on.
     pub fn device(&self) -> &Device {
         self.bytes.device()

@@ -110,7 +110,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         let results = (self.function)(&examples)?;
         results.iter().try_for_each(Tensor::check)?;
         let made: Vec<&Tensor> = results.iter().filter(|result| result.0.is_example).collect();
-        let captured = Captured::of(&made, device)?;
+        let captured = Captured::of(&made, &examples, device)?;
         Ok(Capture {
             types,
             examples,

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use crate::error::Result;
-use crate::fuse::{Plan, Stay, Ways};
+use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
 use crate::node::Tensor;
+use crate::stay::Stay;
 use crate::table::name_of;
 
 /// What would run if a tensor was looked at: its kernels, what each computes, and why results are stored. Its text is for people; `kernels`

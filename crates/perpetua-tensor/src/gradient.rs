@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::node::Tensor;
-use crate::node::{Node, Op, Recorded, Sources};
+use crate::node::{Node, Op, Recorded, Sources, no_grad, tracking};
 use crate::order::Reduction;
 use crate::place::inside;
 use crate::shape::Axes;
@@ -58,7 +58,8 @@ impl Tensor {
     #[track_caller]
     pub fn grad(&self, by: &[&Tensor]) -> Result<Vec<Tensor>> {
         let at = here!();
-        let found = inside(at, || self.grad_tracked(by))?;
+        let found = inside(at, || no_grad(|| self.grad_tracked(by)))?;
+        // Those of what is tracked itself.
         Ok(inside(at, || found.iter().map(Tensor::detach).collect()))
     }
 
@@ -104,7 +105,7 @@ impl Tensor {
     pub fn backward(&self) -> Result<()> {
         let at = here!();
         let graph = self.tracked_graph(at)?;
-        let gradients = self.gradients(&graph, at)?;
+        let gradients = no_grad(|| self.gradients(&graph, at))?;
         for (entry, gradient) in graph.0.iter().zip(gradients) {
             if let (Op::Variable, Some(gradient)) = (&entry.tensor.0.op, gradient) {
                 let gradient = inside(at, || gradient.detach());
@@ -301,14 +302,15 @@ fn again(
     at: &'static Location<'static>,
 ) -> Result<Parts> {
     // New ones, where the way back ends; it does not go through the gradient that it begins with.
-    let own = operands.iter().map(|operand| match operand.0.tracked {
-        true => operand.of_one(Op::Reshape, operand.shape().into(), at),
-        false => operand.clone(),
-    });
-    let own: Vec<Tensor> = own.collect();
-    let result = function.apply(&own)?;
-    let total = (result * gradient).sum(..);
-    total.check()?;
+    let (own, total) = tracking(true, || {
+        let own = operands.iter().map(|operand| match operand.0.tracked {
+            true => operand.of_one(Op::Reshape, operand.shape().into(), at),
+            false => operand.clone(),
+        });
+        let own: Vec<Tensor> = own.collect();
+        let total = function.apply(&own).map(|result| (result * gradient).sum(..))?;
+        total.check().map(|()| (own, total))
+    })?;
     if !total.0.tracked {
         return Ok(operands.iter().map(|_| None).collect());
     }

@@ -44,6 +44,7 @@ mod graph;
 #[cfg_attr(not(feature = "cuda"), path = "no_library.rs")]
 mod library;
 mod linear;
+mod memory;
 mod node;
 mod operand;
 mod optimise;
@@ -56,6 +57,8 @@ mod run;
 mod safetensors;
 mod shape;
 mod sort;
+mod stay;
+mod step;
 pub mod table;
 mod tensor;
 #[cfg(feature = "testing")]
@@ -70,7 +73,7 @@ pub use dtype::{DType, Element, promote};
 pub use error::{Error, Result};
 pub use explain::Explanation;
 pub use function::{checkpoint, clip_grad_norm};
-pub use fuse::Stay;
+pub use memory::{MemoryPlan, MemoryStep};
 pub use node::{Argument, Function, Tensor, no_grad};
 pub use operand::Operand;
 pub use optimise::Adam;
@@ -80,6 +83,7 @@ pub use run::Statistics;
 #[cfg(feature = "safetensors")]
 pub use safetensors::{load_safetensors, save_safetensors};
 pub use shape::{Axes, Shape};
+pub use stay::Stay;
 pub use transform::{grad, jvp, vjp, vmap};
 pub use view::Slice;
 pub use window::{Each, Window};

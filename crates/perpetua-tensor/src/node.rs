@@ -221,13 +221,18 @@ thread_local! {
 /// # Ok::<(), perpetua_tensor::Error>(())
 /// ```
 pub fn no_grad<T>(work: impl FnOnce() -> T) -> T {
+    tracking(false, work)
+}
+
+/// Does something that tracks what it records, or not.
+pub(crate) fn tracking<T>(tracks: bool, work: impl FnOnce() -> T) -> T {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
             TRACKS.set(self.0);
         }
     }
-    let _back = Back(TRACKS.replace(false));
+    let _back = Back(TRACKS.replace(tracks));
     work()
 }
 

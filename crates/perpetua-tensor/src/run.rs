@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use perpetua_device::{Device, DynBuffer, Kernel, KernelArg, LaunchConfig};
+use perpetua_device::{Device, DynBuffer, Graph as Replay, Kernel, KernelArg, Stream};
 use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
-use crate::dtype::DType;
-use crate::emit::{Built, Given, Group, Recipe, build, kernel};
+use crate::emit::{Group, Recipe, kernel};
 use crate::error::{Error, Result};
 use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
-use crate::library::Library;
-use crate::node::{Argument, Function, Op, Tensor};
-use crate::shape::Shape;
+use crate::memory::Lives;
+use crate::node::{Argument, Op, Tensor};
+use crate::step::{Step, wrong};
 use crate::table::name_of;
 
 /// What a device has compiled for tensors, and how much.
@@ -58,12 +57,20 @@ pub struct Statistics {
     pub compiled: u64,
     /// Kernels launched.
     pub launched: u64,
+    /// Times that the kernels of a compiled function were launched at once.
+    pub replayed: u64,
+    /// The most bytes that results of one computation took at a time.
+    pub peak: u64,
 }
 
 impl Statistics {
     /// Of a device.
     pub fn of(device: &Device) -> Statistics {
         device.attachment::<Kernels>().kept().statistics
+    }
+
+    fn count(&mut self, step: &Step) {
+        self.launched += u64::from(!matches!(step, Step::Same(_) | Step::Empty));
     }
 }
 
@@ -107,167 +114,169 @@ pub(crate) fn realize_with(roots: &[&Tensor], ways: impl FnOnce(&Device) -> Ways
     }
     let plan = Plan::of(&graph, ways(&device));
     let kernels = device.attachment::<Kernels>();
+    let steps = Ready::all(&device, &kernels, &graph, &plan)?;
+    let lives = Lives::of(&graph, steps.iter().map(|ready| (ready.output, &ready.step)));
+    let stream = device.default_stream();
     let mut values: Vec<Option<DynBuffer>> = graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
-    for group in &plan.groups {
-        let tensor = &graph.0[group.output].tensor;
-        let step = Ready::of(&device, &kernels, (&graph, &plan), group)?;
-        let result = step.run(&device, &kernels, &values, tensor)?;
-        values[group.output] = Some(result.clone());
-        tensor.0.settle(result);
+    for (ready, ends) in steps.iter().zip(&lives.ends) {
+        let tensor = &graph.0[ready.output].tensor;
+        let result = ready.run(&stream, &values, tensor, None)?;
+        kernels.kept().statistics.count(&ready.step);
+        values[ready.output] = Some(result.clone());
+        if lives.stays[ready.output] {
+            tensor.0.settle(result);
+        }
+        for number in ends {
+            values[*number] = None;
+        }
     }
+    let statistics = &mut kernels.kept().statistics;
+    statistics.peak = statistics.peak.max(lives.peak());
     Ok(())
 }
 
 /// Indices have 32 bits; some are left for blocks at the end.
 const MOST_ELEMENTS: usize = u32::MAX as usize - 65_536;
 
-/// How an operation's result comes to be.
-enum Ready {
-    /// The same elements in the same order: the same memory.
-    Same(usize),
-    /// It has none.
-    Empty,
-    /// It has a kernel of its own, which reads these.
-    Function(Arc<dyn Function>, Vec<(usize, Shape, DType)>),
-    /// A kernel of the library computes it.
-    Library(Library),
-    /// A kernel computes it.
-    Launch {
-        kernel: Kernel,
-        given: Given,
-        config: LaunchConfig,
-    },
+/// A step, whose kernel is compiled.
+struct Ready {
+    output: usize,
+    step: Step,
+    kernel: Option<Kernel>,
 }
 
 impl Ready {
-    fn of(
-        device: &Device,
-        kernels: &Kernels,
-        (graph, plan): (&Graph, &Plan),
-        group: &Group,
-    ) -> Result<Ready> {
-        let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
-        let entry = &graph.0[group.output];
-        let tensor = &entry.tensor;
-        match (&tensor.0.op, &entry.sources[..]) {
-            (
-                Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape | Op::Hook(_) | Op::Checkpoint(_),
-                &[source],
-            ) if is_stored(source) => {
-                return Ok(Ready::Same(source));
-            }
-            _ if tensor.is_empty() => return Ok(Ready::Empty),
-            _ => {}
-        }
-        if let Op::Function(function) = &tensor.0.op {
-            let sources = entry.sources.iter().map(|source| {
-                let node = &graph.0[*source].tensor.0;
-                (*source, node.shape.clone(), node.dtype)
-            });
-            return Ok(Ready::Function(Arc::clone(function), sources.collect()));
-        }
-        if let Some(library) = plan.library.get(&group.output) {
-            return Ok(Ready::Library(library.clone()));
-        }
-        let Built {
-            recipe,
-            given,
-            config,
-        } = build(graph, group, &is_stored).map_err(|_| wrong(tensor, "it has no recipe"))?;
-        let kernel = compiled(device, kernels, recipe, tensor)?;
-        Ok(Ready::Launch {
-            kernel,
-            given,
-            config,
-        })
+    fn all(device: &Device, kernels: &Kernels, graph: &Graph, plan: &Plan) -> Result<Vec<Ready>> {
+        let ready = |group: &Group| {
+            let (step, output) = (Step::of(graph, plan, group)?, group.output);
+            let kernel = match &step {
+                Step::Launch(built) => {
+                    let tensor = &graph.0[output].tensor;
+                    Some(compiled(device, kernels, &built.recipe, tensor)?)
+                }
+                _ => None,
+            };
+            Ok(Ready { output, step, kernel })
+        };
+        plan.groups.iter().map(ready).collect()
     }
 
+    /// Submits what computes it. `spare`: memory for it that nothing needs any more.
     fn run(
         &self,
-        device: &Device,
-        kernels: &Kernels,
+        stream: &Stream,
         values: &[Option<DynBuffer>],
         tensor: &Tensor,
+        spare: Option<DynBuffer>,
     ) -> Result<DynBuffer> {
         let value = |number: usize| {
             let value = values.get(number).and_then(Option::as_ref);
             value.ok_or_else(|| wrong(tensor, "an input has no value"))
         };
         let failed = |cause| tensor.device_error(cause);
-        if let Ready::Same(source) = self {
-            return value(*source).cloned();
+        if let Step::Same(source) = self.step {
+            return value(source).cloned();
         }
-        let ty = Type::Scalar(tensor.dtype());
-        let result = DynBuffer::alloc(device, &ty, tensor.len() as u64).map_err(failed)?;
-        if let Ready::Function(function, sources) = self {
-            let sources = sources.iter().map(|(source, shape, dtype)| {
-                Ok(Argument {
-                    shape,
-                    dtype: *dtype,
-                    value: value(*source)?.arg(),
-                })
-            });
-            let sources = sources.collect::<Result<Vec<_>>>()?;
-            let to = Argument {
-                shape: tensor.shape(),
-                dtype: tensor.dtype(),
-                value: result.arg(),
-            };
-            let launched = function.launch(&device.default_stream(), &sources, to);
-            launched.map_err(failed)?;
-            kernels.kept().statistics.launched += 1;
-            return Ok(result);
-        }
-        if let Ready::Library(library) = self {
-            library
-                .launch(&device.default_stream(), value, &result)?
-                .map_err(failed)?;
-            kernels.kept().statistics.launched += 1;
-            return Ok(result);
-        }
-        let Ready::Launch {
-            kernel,
-            given,
-            config,
-        } = self
-        else {
-            return Ok(result);
+        let result = match spare {
+            Some(spare) => spare,
+            None => {
+                let ty = Type::Scalar(tensor.dtype());
+                DynBuffer::alloc(stream.device(), &ty, tensor.len() as u64).map_err(failed)?
+            }
         };
-        let mut args: Vec<KernelArg<'_>> = vec![result.arg()];
-        for input in &given.inputs {
-            args.push(value(*input)?.arg());
+        match (&self.step, &self.kernel) {
+            (Step::Function(function, sources), _) => {
+                let sources = sources.iter().map(|(source, shape, dtype)| {
+                    Ok(Argument {
+                        shape,
+                        dtype: *dtype,
+                        value: value(*source)?.arg(),
+                    })
+                });
+                let sources = sources.collect::<Result<Vec<_>>>()?;
+                let to = Argument {
+                    shape: tensor.shape(),
+                    dtype: tensor.dtype(),
+                    value: result.arg(),
+                };
+                function.launch(stream, &sources, to).map_err(failed)?;
+            }
+            (Step::Library(library), _) => library.launch(stream, value, &result)?.map_err(failed)?,
+            (Step::Launch(built), Some(kernel)) => {
+                let mut args: Vec<KernelArg<'_>> = vec![result.arg()];
+                for input in &built.given.inputs {
+                    args.push(value(*input)?.arg());
+                }
+                args.extend(built.given.sizes.iter().map(|size| KernelArg::from(*size)));
+                for (dtype, bits) in &built.given.numbers {
+                    let bytes = bits.to_le_bytes();
+                    let value = KernelArg::value(&Type::Scalar(*dtype), &bytes[..dtype.size() as usize]);
+                    args.push(value.map_err(failed)?);
+                }
+                stream.launch(kernel, built.config, &args).map_err(failed)?;
+            }
+            _ => {}
         }
-        args.extend(given.sizes.iter().map(|size| KernelArg::from(*size)));
-        for (dtype, bits) in &given.numbers {
-            let bytes = bits.to_le_bytes();
-            let value = KernelArg::value(&Type::Scalar(*dtype), &bytes[..dtype.size() as usize]);
-            args.push(value.map_err(failed)?);
-        }
-        device.launch(kernel, *config, &args).map_err(failed)?;
-        kernels.kept().statistics.launched += 1;
-        drop(args);
         Ok(result)
     }
 }
 
-fn wrong(tensor: &Tensor, message: &str) -> Error {
-    Error::Generated {
-        operation: name_of(&tensor.0).into(),
-        message: message.into(),
-        at: tensor.0.at(),
+fn compiled(device: &Device, kernels: &Kernels, recipe: &Recipe, tensor: &Tensor) -> Result<Kernel> {
+    if let Some(kernel) = kernels.kept().find(recipe) {
+        return Ok(kernel);
     }
+    let verified = generated(recipe, tensor)?;
+    let kernel = device
+        .compile_ir(&verified)
+        .map_err(|cause| tensor.device_error(cause))?;
+    kernels.kept().add(recipe.clone(), kernel.clone());
+    Ok(kernel)
+}
+
+/// The kernel of a recipe, which is to compute a tensor.
+pub(crate) fn generated(recipe: &Recipe, tensor: &Tensor) -> Result<Verified> {
+    let wrong = |message: String| Error::Generated {
+        operation: name_of(&tensor.0).into(),
+        message,
+        at: tensor.0.at(),
+    };
+    let ir = kernel(recipe).map_err(|error| wrong(error.to_string()))?;
+    verify(ir).map_err(|errors| wrong(errors.to_string()))
 }
 
 /// What leads from examples to results, ready to run.
 pub(crate) struct Captured {
     device: Device,
-    graph: Graph,
-    steps: Vec<(usize, Ready)>,
+    pub(crate) graph: Graph,
+    steps: Vec<Ready>,
+    lives: Lives,
+    /// Launches at once, from their second time on; nothing where that is not worth its copies.
+    at_once: Mutex<AtOnce>,
 }
+
+/// Memory of its own, which inputs are copied to and results from.
+struct Fixed {
+    replay: Replay,
+    inputs: Vec<Option<DynBuffer>>,
+    results: Vec<DynBuffer>,
+}
+
+enum AtOnce {
+    Never,
+    Later,
+    Next,
+    Now(Fixed),
+}
+
+/// So many bytes more are copied for each launch that is not made by itself: about what takes as long.
+const COPIED_ON_CUDA: u64 = 4 << 20;
+const COPIED: u64 = 16 << 10;
+/// Fewer launches are made one by one.
+const FEW: usize = 4;
 
 impl Captured {
     /// Of results that are made of examples, all of one device.
-    pub(crate) fn of(results: &[&Tensor], device: &Device) -> Result<Captured> {
+    pub(crate) fn of(results: &[&Tensor], examples: &[Tensor], device: &Device) -> Result<Captured> {
         let graph = Graph::of(results);
         for entry in &graph.0 {
             let tensor = &entry.tensor;
@@ -280,14 +289,23 @@ impl Captured {
             }
         }
         let plan = Plan::of(&graph, Ways::of(device));
-        let kernels = device.attachment::<Kernels>();
-        let step = |group: &Group| {
-            let ready = Ready::of(device, &kernels, (&graph, &plan), group)?;
-            Ok((group.output, ready))
+        let steps = Ready::all(device, &device.attachment::<Kernels>(), &graph, &plan)?;
+        let lives = Lives::of(&graph, steps.iter().map(|ready| (ready.output, &ready.step)));
+        let bytes = |tensor: &Tensor| tensor.len() as u64 * u64::from(tensor.dtype().size());
+        let copied: u64 = examples
+            .iter()
+            .map(bytes)
+            .chain(results.iter().map(|x| bytes(x)))
+            .sum();
+        let each = match device.backend() {
+            perpetua_device::BackendKind::Cuda => COPIED_ON_CUDA,
+            _ => COPIED,
         };
-        let steps = plan.groups.iter().map(step).collect::<Result<_>>()?;
+        let is_worth = steps.len() >= FEW && copied <= each.saturating_mul(steps.len() as u64);
         Ok(Captured {
             device: device.clone(),
+            lives,
+            at_once: Mutex::new(if is_worth { AtOnce::Later } else { AtOnce::Never }),
             steps,
             graph,
         })
@@ -301,45 +319,116 @@ impl Captured {
         results: &[&Tensor],
     ) -> Result<Vec<DynBuffer>> {
         realize(inputs)?;
-        let mut values: Vec<Option<DynBuffer>> =
-            self.graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
-        for (example, input) in examples.iter().zip(inputs) {
-            if let Some(place) = self.graph.place(example) {
-                values[place] = input.0.value();
-            }
+        let inputs: Vec<Option<DynBuffer>> = inputs.iter().map(|input| input.0.value()).collect();
+        // What is under the lock is whole between any two statements.
+        let mut at_once = self
+            .at_once
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        match *at_once {
+            AtOnce::Never => {}
+            AtOnce::Later => *at_once = AtOnce::Next,
+            AtOnce::Next => *at_once = AtOnce::Now(self.fixed(examples, &inputs, results)?),
+            AtOnce::Now(_) => {}
         }
-        let kernels = self.device.attachment::<Kernels>();
-        for (output, ready) in &self.steps {
-            let tensor = &self.graph.0[*output].tensor;
-            values[*output] = Some(ready.run(&self.device, &kernels, &values, tensor)?);
+        if let AtOnce::Now(fixed) = &*at_once {
+            let values = fixed.run(&self.device, &inputs);
+            self.device.attachment::<Kernels>().kept().statistics.replayed += 1;
+            return values.map_err(|cause| match results.first() {
+                Some(first) => first.device_error(cause),
+                None => cause.into(),
+            });
         }
+        drop(at_once);
+        let values = self.launched(&self.device.default_stream(), examples, &inputs, false)?;
+        self.of_results(&values, results)
+    }
+
+    fn of_results(&self, values: &[Option<DynBuffer>], results: &[&Tensor]) -> Result<Vec<DynBuffer>> {
         let value = |result: &&Tensor| {
             let value = self.graph.place(result).and_then(|place| values[place].clone());
             value.ok_or_else(|| wrong(result, "it was not captured"))
         };
         results.iter().map(value).collect()
     }
-}
 
-fn compiled(device: &Device, kernels: &Kernels, recipe: Recipe, tensor: &Tensor) -> Result<Kernel> {
-    if let Some(kernel) = kernels.kept().find(&recipe) {
-        return Ok(kernel);
+    // Everything, one by one. `reuses`: memory that nothing needs any more is taken again by itself, since what is captured stays out of the device's pool.
+    fn launched(
+        &self,
+        stream: &Stream,
+        examples: &[Tensor],
+        inputs: &[Option<DynBuffer>],
+        reuses: bool,
+    ) -> Result<Vec<Option<DynBuffer>>> {
+        let mut values: Vec<Option<DynBuffer>> =
+            self.graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
+        for (example, input) in examples.iter().zip(inputs) {
+            if let Some(place) = self.graph.place(example) {
+                values[place] = input.clone();
+            }
+        }
+        let kernels = self.device.attachment::<Kernels>();
+        let mut spare: Vec<DynBuffer> = Vec::new();
+        for (at, ready) in self.steps.iter().enumerate() {
+            let tensor = &self.graph.0[ready.output].tensor;
+            let fits = |buffer: &DynBuffer| {
+                buffer.len() == tensor.len() as u64 && *buffer.element() == Type::Scalar(tensor.dtype())
+            };
+            let is_new = !matches!(ready.step, Step::Same(_));
+            let found = spare.iter().position(fits).filter(|_| is_new);
+            let own = found.map(|place| spare.swap_remove(place));
+            values[ready.output] = Some(ready.run(stream, &values, tensor, own)?);
+            kernels.kept().statistics.count(&ready.step);
+            for number in &self.lives.ends[at] {
+                let gone = values[*number].take();
+                spare.extend(gone.filter(|_| reuses && self.lives.owns(*number)));
+            }
+        }
+        Ok(values)
     }
-    let verified = generated(&recipe, tensor)?;
-    let kernel = device
-        .compile_ir(&verified)
-        .map_err(|cause| tensor.device_error(cause))?;
-    kernels.kept().add(recipe, kernel.clone());
-    Ok(kernel)
+
+    // What it launches, captured.
+    fn fixed(&self, examples: &[Tensor], inputs: &[Option<DynBuffer>], results: &[&Tensor]) -> Result<Fixed> {
+        let failed = |cause| match results.first() {
+            Some(first) => first.device_error(cause),
+            None => cause.into(),
+        };
+        let own = |input: &Option<DynBuffer>| {
+            let copy = |input: &DynBuffer| DynBuffer::alloc(&self.device, input.element(), input.len());
+            input.as_ref().map(copy).transpose()
+        };
+        let inputs: Vec<_> = inputs
+            .iter()
+            .map(own)
+            .collect::<perpetua_device::Result<_>>()
+            .map_err(failed)?;
+        let stream = self.device.create_stream().map_err(failed)?;
+        let mut values = Ok(Vec::new());
+        let replay = stream.capture(|stream| {
+            values = self.launched(stream, examples, &inputs, true);
+            Ok(())
+        });
+        let (values, replay) = (values?, replay.map_err(failed)?);
+        Ok(Fixed {
+            replay,
+            results: self.of_results(&values, results)?,
+            inputs,
+        })
+    }
 }
 
-/// The kernel of a recipe, which is to compute a tensor.
-pub(crate) fn generated(recipe: &Recipe, tensor: &Tensor) -> Result<Verified> {
-    let wrong = |message: String| Error::Generated {
-        operation: name_of(&tensor.0).into(),
-        message,
-        at: tensor.0.at(),
-    };
-    let ir = kernel(recipe).map_err(|error| wrong(error.to_string()))?;
-    verify(ir).map_err(|errors| wrong(errors.to_string()))
+impl Fixed {
+    fn run(&self, device: &Device, inputs: &[Option<DynBuffer>]) -> perpetua_device::Result<Vec<DynBuffer>> {
+        for (own, input) in self.inputs.iter().zip(inputs) {
+            if let (Some(own), Some(input)) = (own, input) {
+                own.copy_from(input)?;
+            }
+        }
+        device.default_stream().launch_graph(&self.replay)?;
+        let copy = |own: &DynBuffer| {
+            let result = DynBuffer::alloc(device, own.element(), own.len())?;
+            result.copy_from(own).map(|()| result)
+        };
+        self.results.iter().map(copy).collect()
+    }
 }

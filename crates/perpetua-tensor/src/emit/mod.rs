@@ -10,4 +10,4 @@ mod rows;
 
 pub(crate) use build::{Built, Group, build};
 pub(crate) use kernel::kernel;
-pub(crate) use recipe::{Given, Recipe};
+pub(crate) use recipe::Recipe;
