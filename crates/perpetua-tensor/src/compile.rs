@@ -1,13 +1,15 @@
 //! Functions that are recorded once, and then run again with other tensors: no recording, no dividing into kernels, only their launches.
 
+use std::collections::HashSet;
 use std::panic::Location;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::node::{Op, Sources, Tensor};
 use crate::run::Captured;
 use crate::shape::Shape;
+use crate::table::name_of;
 
 /// So many captures of a function are kept, for operands of different shapes and types; with one more the oldest goes.
 const MOST: usize = 8;
@@ -15,7 +17,10 @@ const MOST: usize = 8;
 /// A function that is recorded at the first call with operands of some shapes and types; see [`compile`].
 pub struct Compiled<F> {
     function: F,
-    captures: Mutex<Vec<std::sync::Arc<Capture>>>,
+    is_checked: bool,
+    /// The axis along which operands grow.
+    growing: Option<usize>,
+    captures: Mutex<Vec<Arc<Capture>>>,
 }
 
 struct Capture {
@@ -47,11 +52,61 @@ struct Capture {
 pub fn compile<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>>(function: F) -> Compiled<F> {
     Compiled {
         function,
+        is_checked: false,
+        growing: None,
         captures: Mutex::default(),
     }
 }
 
 impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
+    /// The same function, recorded anew at each call, too, and compared with what it was recorded as: for tests. Where something else than an operand has changed (a number of Rust,
+    /// a tensor that it uses beside them, the way that it took), a call is an error that names the operation.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, Device};
+    /// use perpetua_tensor::{Tensor, compile};
+    /// # let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let rate = std::cell::Cell::new(0.5);
+    /// let scaled = compile(|x| Ok(vec![&x[0] * rate.get()])).checked();
+    /// let x = Tensor::from_slice(&[2.0f32], [1], &device);
+    /// assert_eq!(scaled.call(&[&x])?[0].to_vec::<f32>()?, [1.0]);
+    /// rate.set(0.25);
+    /// assert!(scaled.call(&[&x]).is_err());
+    /// # Ok::<(), perpetua_tensor::Error>(())
+    /// ```
+    pub fn checked(mut self) -> Self {
+        self.is_checked = true;
+        self
+    }
+
+    /// The same function for operands that grow along an axis: those whose extent there is the first one's are filled up with zeros to the next power of two, so that few captures
+    /// serve many extents, and results are cut back. The function gets one operand more behind the others: the extent itself, as `i32` of shape `[1]`, to
+    /// leave out what does not count.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, Device};
+    /// use perpetua_tensor::{Tensor, compile};
+    /// # let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let mean = compile(|x| Ok(vec![x[0].sum(..) / &x[1], &x[0] + 1.0])).with_growing(0);
+    /// for n in [3, 4, 5, 7] {
+    ///     let x = Tensor::linspace(1.0, n as f64, n, &device);
+    ///     let [mean, more] = &mean.call(&[&x])?[..] else { unreachable!() };
+    ///     assert_eq!(mean.to_vec::<f32>()?, [(n + 1) as f32 / 2.0]);
+    ///     assert_eq!(more.shape(), [n]);
+    /// }
+    /// assert_eq!(mean.captures(), 2);
+    /// # Ok::<(), perpetua_tensor::Error>(())
+    /// ```
+    pub fn with_growing(mut self, axis: usize) -> Self {
+        self.growing = Some(axis);
+        self
+    }
+
+    /// How many captures are kept: each for operands of some shapes and types.
+    pub fn captures(&self) -> usize {
+        self.kept().len()
+    }
+
     /// Its results, which are computed now, without waiting for the device.
     ///
     /// # Errors
@@ -59,6 +114,49 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     #[track_caller]
     pub fn call(&self, operands: &[&Tensor]) -> Result<Vec<Tensor>> {
         let at = here!();
+        match (self.growing, operands.first()) {
+            (Some(axis), Some(first)) => self.filled(operands, first, axis, at),
+            _ => self.call_with(operands, at),
+        }
+    }
+
+    // With operands that are filled up along an axis.
+    fn filled(
+        &self,
+        operands: &[&Tensor],
+        first: &Tensor,
+        axis: usize,
+        at: &'static Location<'static>,
+    ) -> Result<Vec<Tensor>> {
+        first.check()?;
+        let Some(n) = first.shape().get(axis).copied().filter(|n| *n <= 1 << 30) else {
+            let rule = format!("the first operand has no axis {axis} that could grow");
+            return first
+                .refuse("compile", &[], rule, at)
+                .check()
+                .map(|()| Vec::new());
+        };
+        let full = n.next_power_of_two();
+        let filled = operands.iter().map(|operand| {
+            let mut shape: Shape = operand.shape().into();
+            match shape.get_mut(axis) {
+                Some(extent) if *extent == n => *extent = full,
+                _ => return (*operand).clone(),
+            }
+            let (starts, steps) = shape.iter().map(|_| (0, 1)).unzip();
+            operand.padded(starts, steps, &shape, 0, at)
+        });
+        let mut filled: Vec<Tensor> = filled.collect();
+        filled.push(Tensor::from_slice(&[n as i32], [1], first.device()));
+        let results = self.call_with(&filled.iter().collect::<Vec<_>>(), at)?;
+        let cut = |result: Tensor| match result.shape().get(axis) {
+            Some(extent) if *extent == full && full != n => result.part_of(axis, ..n as isize),
+            _ => result,
+        };
+        Ok(results.into_iter().map(cut).collect())
+    }
+
+    fn call_with(&self, operands: &[&Tensor], at: &'static Location<'static>) -> Result<Vec<Tensor>> {
         let Some(first) = operands.first() else {
             return (self.function)(&[]);
         };
@@ -76,25 +174,46 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
             .find(|capture| capture.is_for(first, &types))
             .cloned();
         let capture = match known {
-            Some(capture) => capture,
+            Some(capture) => {
+                if self.is_checked {
+                    capture.compare(&self.record(operands, &types, at)?, at)?;
+                }
+                capture
+            }
             None => {
-                let capture = std::sync::Arc::new(self.capture(operands, types, at)?);
+                let capture = Arc::new(self.capture(operands, types, at)?);
                 let mut kept = self.kept();
                 if kept.len() >= MOST {
                     kept.remove(0);
                 }
-                kept.push(std::sync::Arc::clone(&capture));
+                kept.push(Arc::clone(&capture));
                 capture
             }
         };
         capture.replay(operands, at)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<std::sync::Arc<Capture>>> {
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Capture>>> {
         // What is under the lock is whole between any two statements.
         self.captures
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    // The function's examples and results.
+    fn record(
+        &self,
+        operands: &[&Tensor],
+        types: &[(Shape, DType)],
+        at: &'static Location<'static>,
+    ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+        let device = operands[0].device();
+        let example =
+            |ty: &(Shape, DType)| Tensor::record(Op::Example, Sources::new(), ty.clone(), device, at);
+        let examples: Vec<Tensor> = types.iter().map(example).collect();
+        let results = (self.function)(&examples)?;
+        results.iter().try_for_each(Tensor::check)?;
+        Ok((examples, results))
     }
 
     fn capture(
@@ -104,11 +223,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         at: &'static Location<'static>,
     ) -> Result<Capture> {
         let device = operands[0].device();
-        let example =
-            |ty: &(Shape, DType)| Tensor::record(Op::Example, Sources::new(), ty.clone(), device, at);
-        let examples: Vec<Tensor> = types.iter().map(example).collect();
-        let results = (self.function)(&examples)?;
-        results.iter().try_for_each(Tensor::check)?;
+        let (examples, results) = self.record(operands, &types, at)?;
         let made: Vec<&Tensor> = results.iter().filter(|result| result.0.is_example).collect();
         let captured = Captured::of(&made, &examples, device)?;
         Ok(Capture {
@@ -127,6 +242,49 @@ impl Capture {
             .first()
             .is_some_and(|example| example.device().id() == first.device().id());
         same_device && self.types == types
+    }
+
+    // Whether the function has recorded the same again.
+    fn compare(
+        &self,
+        (examples, results): &(Vec<Tensor>, Vec<Tensor>),
+        at: &'static Location<'static>,
+    ) -> Result<()> {
+        let place = |of: &[Tensor], tensor: &Tensor| of.iter().position(|own| Arc::ptr_eq(&own.0, &tensor.0));
+        let mut open: Vec<(Tensor, Tensor)> = Vec::new();
+        let mut seen = HashSet::new();
+        if let (Some(first), true) = (examples.first(), results.len() != self.results.len()) {
+            let (now, before) = (results.len(), self.results.len());
+            let rule = format!("its function gave {now} results where it had given {before}");
+            first.refuse("compile", &[], rule, at).check()?;
+        }
+        open.extend(self.results.iter().cloned().zip(results.iter().cloned()));
+        while let Some((before, now)) = open.pop() {
+            if Arc::ptr_eq(&before.0, &now.0) || !seen.insert((Arc::as_ptr(&before.0), Arc::as_ptr(&now.0))) {
+                continue;
+            }
+            let (own, other) = (before.0.kept(), now.0.kept());
+            let is_same = match (&before.0.op, &now.0.op) {
+                (Op::Example, Op::Example) => place(&self.examples, &before) == place(examples, &now),
+                // Tensors from outside are the same or others.
+                (Op::Leaf, _) | (_, Op::Leaf) => false,
+                (Op::Function(a), Op::Function(b)) => a.name() == b.name(),
+                (Op::Hook(_), Op::Hook(_)) | (Op::Checkpoint(_), Op::Checkpoint(_)) => true,
+                (a, b) => a == b,
+            };
+            let fits = before.shape() == now.shape() && before.dtype() == now.dtype();
+            if !(is_same && fits && own.len() == other.len()) {
+                let text = |x: &Tensor| format!("`{}` {} ({})", name_of(&x.0), x.0.describe(), x.0.at());
+                let rule = format!(
+                    "its function recorded {} where it had recorded {}, with other numbers, operands or views: what changes between calls must be an operand",
+                    text(&now),
+                    text(&before)
+                );
+                now.refuse("compile", &[], rule, at).check()?;
+            }
+            open.extend(own.into_iter().zip(other));
+        }
+        Ok(())
     }
 
     fn replay(&self, operands: &[&Tensor], at: &'static Location<'static>) -> Result<Vec<Tensor>> {

@@ -32,6 +32,18 @@ pub enum Error {
         /// Where it was recorded.
         at: At,
     },
+    /// The first NaN, where one is looked for ([`detect_anomaly`](crate::detect_anomaly)).
+    #[error("{at}: `{operation}` of {operands} gave NaN, first at {index}: no operand has one")]
+    Anomaly {
+        /// The operation.
+        operation: String,
+        /// The operands' types and shapes.
+        operands: String,
+        /// The place of the first one.
+        index: String,
+        /// Where it was recorded.
+        at: At,
+    },
     /// The device could not do it.
     #[error("{at}: `{operation}`: {cause}")]
     Device {

@@ -25,6 +25,7 @@
 #[macro_use]
 mod place;
 
+mod anomaly;
 pub mod backends;
 mod compile;
 mod create;
@@ -68,6 +69,7 @@ mod view;
 mod window;
 mod work;
 
+pub use anomaly::detect_anomaly;
 pub use compile::{Compiled, compile};
 pub use dtype::{DType, Element, promote};
 pub use error::{Error, Result};

@@ -7,6 +7,7 @@ use perpetua_device::{Device, DynBuffer, Graph as Replay, Kernel, KernelArg, Str
 use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
+use crate::anomaly::Hunt;
 use crate::emit::{Group, Recipe, kernel};
 use crate::error::{Error, Result};
 use crate::fuse::{Plan, Ways};
@@ -112,16 +113,22 @@ pub(crate) fn realize_with(roots: &[&Tensor], ways: impl FnOnce(&Device) -> Ways
             .refuse(name_of(&large.tensor.0), &[], rule, large.tensor.0.at)
             .check();
     }
-    let plan = Plan::of(&graph, ways(&device));
+    let mut values: Vec<Option<DynBuffer>> = graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
+    let mut hunt = Hunt::of(&graph, &values)?;
+    let ways = ways(&device);
+    let fuses = ways.fuses && hunt.is_none();
+    let plan = Plan::of(&graph, Ways { fuses, ..ways });
     let kernels = device.attachment::<Kernels>();
     let steps = Ready::all(&device, &kernels, &graph, &plan)?;
     let lives = Lives::of(&graph, steps.iter().map(|ready| (ready.output, &ready.step)));
     let stream = device.default_stream();
-    let mut values: Vec<Option<DynBuffer>> = graph.0.iter().map(|entry| entry.tensor.0.value()).collect();
     for (ready, ends) in steps.iter().zip(&lives.ends) {
         let tensor = &graph.0[ready.output].tensor;
         let result = ready.run(&stream, &values, tensor, None)?;
         kernels.kept().statistics.count(&ready.step);
+        if let Some(hunt) = &mut hunt {
+            hunt.look(&graph, ready.output, &result)?;
+        }
         values[ready.output] = Some(result.clone());
         if lives.stays[ready.output] {
             tensor.0.settle(result);

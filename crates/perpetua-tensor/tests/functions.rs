@@ -15,8 +15,8 @@ use common::devices;
 use perpetua_device::{BackendKind, Device, KernelSource, LaunchConfig, Stream, args};
 use perpetua_tensor::testing::realize_unfused;
 use perpetua_tensor::{
-    Argument, DType, Error, Function, Random, Tensor, checkpoint, clip_grad_norm, compile, grad, no_grad,
-    vmap,
+    Argument, DType, Error, Function, Random, Tensor, checkpoint, clip_grad_norm, compile, detect_anomaly,
+    grad, no_grad, vmap,
 };
 
 fn cpu() -> Device {
@@ -286,4 +286,99 @@ fn norms_are_clipped_and_accumulated_gradients_step() {
     }
     let error = parts.step_with(&[]).expect_err("one is missing").to_string();
     assert!(error.contains("0 gradients for 1 weights"), "{error}");
+}
+
+#[test]
+fn the_first_nan_is_found_with_its_operator_line_and_index() {
+    for device in devices() {
+        let x = Tensor::from_slice(&[4.0f32, 1.0, 0.0, 9.0], [2, 2], &device).tracked();
+        let says = |result: perpetua_tensor::Result<Vec<f32>>, words: &str| {
+            let text = result.expect_err("there is one").to_string();
+            assert!(text.contains(words) && text.contains("functions.rs:"), "{text}");
+        };
+        // Behind it everything is NaN.
+        let y = || ((&x - 2.0).sqrt() * 3.0).sum(..).exp();
+        says(
+            detect_anomaly(|| y().to_vec()),
+            "`sqrt` of f32[2, 2] gave NaN, first at [0, 1]",
+        );
+        assert!(y().to_vec::<f32>().expect("nobody looks")[0].is_nan());
+        // In a gradient: 0 times infinity, of the square root at 0.
+        let z = || (&x * 0.0).sqrt().sum(..);
+        assert_eq!(detect_anomaly(|| z().to_vec::<f32>()).expect("zeros"), [0.0]);
+        let gradient = || z().grad(&[&x]).map(|mut all| all.remove(0));
+        says(detect_anomaly(|| gradient()?.to_vec()), "`multiply` of f32[2, 2]");
+        // What was there before, and what sorting fills up with.
+        let given = Tensor::from_slice(&[1.0f32, f32::NAN, 0.5], [3], &device);
+        says(
+            detect_anomaly(|| (&given + 1.0).to_vec()),
+            "`from_slice` of f32[3] gave NaN, first at [1]",
+        );
+        let sorted = detect_anomaly(|| {
+            x.reshape([-1])
+                .slice([(..3isize).into()])
+                .sort(0, false)
+                .to_vec::<f32>()
+        });
+        assert_eq!(sorted.expect("no NaN"), [0.0, 1.0, 4.0]);
+    }
+}
+
+#[test]
+fn a_checked_capture_says_what_changed() {
+    let device = cpu();
+    let x = Tensor::from_slice(&[1.0f32, 2.0], [2], &device);
+    let state = std::cell::RefCell::new((1.0, x.clone(), 0isize));
+    let f = compile(|x| {
+        let (factor, other, axis) = &*state.borrow();
+        Ok(vec![(&x[0] * *factor + other).flip(*axis).exp()])
+    })
+    .checked();
+    let call = |words: &str| {
+        let result = f.call(&[&x]);
+        match words {
+            "" => assert_eq!(result.expect("it is the same")[0].len(), 2),
+            _ => {
+                let text = result.expect_err(words).to_string();
+                assert!(
+                    text.contains(words) && text.contains("must be an operand"),
+                    "{text}"
+                );
+            }
+        }
+    };
+    call("");
+    call("");
+    state.borrow_mut().0 = 2.0;
+    call("`full` f32[2]");
+    state.borrow_mut().0 = 1.0;
+    call("");
+    state.borrow_mut().1 = Tensor::ones([2], DType::F32, &device);
+    call("`full` f32[2]");
+    state.borrow_mut().1 = Tensor::from_slice(&[1.0f32, 2.0], [2], &device);
+    call("`from_slice` f32[2]");
+    let reads = compile(|x| Ok(vec![&x[0] * x[0].to_vec::<f32>()?[0]]));
+    let text = reads.call(&[&x]).expect_err("there is no value").to_string();
+    assert!(text.contains("there are no values yet"), "{text}");
+    // Few captures serve many extents.
+    let f = compile(|x| {
+        let counts = Tensor::coordinates(x[0].shape(), 0, x[0].device()).less(&x[1]);
+        Ok(vec![
+            counts.select(&x[0], f64::NEG_INFINITY).softmax(0),
+            x[0].sum(..),
+        ])
+    })
+    .with_growing(0);
+    for n in 1..40 {
+        let x = Tensor::linspace(0.0, 1.0, n, &device);
+        let found = f.call(&[&x]).expect("values");
+        let (a, b) = (floats(&found[0]), floats(&x.softmax(0)));
+        assert_eq!(a.len(), n);
+        for (a, b) in a.iter().zip(b) {
+            assert!((a - b).abs() < 1e-6, "{a}, {b}");
+        }
+    }
+    assert_eq!(f.captures(), 7);
+    let text = f.call(&[&x.sum(..)]).expect_err("a number").to_string();
+    assert!(text.contains("no axis 0 that could grow"), "{text}");
 }
