@@ -6,9 +6,14 @@ use std::time::{Duration, Instant};
 use perpetua_device::{BackendKind, Buffer, Device, GpuType, KernelArg, Stream, args};
 use perpetua_ir::back::Capability;
 use perpetua_kernels::{
-    AttentionKernel, E4m3, E5m2, Element, Factors, GemmKernel, Kernel, LayerNormKernel, QuantFormat,
-    QuantGemmKernel, QuantGemvKernel, QuantizeKernel, Result, RmsNormKernel, SoftmaxKernel,
+    AttentionKernel, Element, GemmKernel, Kernel, LayerNormKernel, QuantFormat, QuantGemmKernel,
+    QuantGemvKernel, QuantizeKernel, Result, RmsNormKernel, SoftmaxKernel,
 };
+
+#[path = "kernels/gradients.rs"]
+mod gradients;
+#[path = "kernels/products.rs"]
+mod products;
 
 /// Time that a row is measured for, at least.
 const LONG: Duration = Duration::from_millis(200);
@@ -169,120 +174,6 @@ fn staged(device: &Device, sizes: &[usize]) -> Result<()> {
     }
     Ok(())
 }
-
-/// Products of what C does not hold, by what a block or two compute at a time. B is stored transposed, as hardware takes it, but in the last column.
-fn factors(device: &Device, sizes: &[usize]) -> Result<()> {
-    let stream = device.create_stream()?;
-    println!("\nproducts of n x n of other factors in stages, TFLOP/s (of i8: 10^12 operations/s)");
-    println!(
-        "{:>8} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "n", "", "chosen", "256 x 256", "128 x 256", "256 x 128", "128 x 128", "64 x 128", "B"
-    );
-    for &n in sizes {
-        let e4m3 = numbers(device, n * n, E4m3::from_f32)?;
-        let e5m2 = numbers(device, n * n, E5m2::from_f32)?;
-        let i8s = numbers(device, n * n, |x| (x * 127.0) as i8)?;
-        let f32s = numbers(device, n * n, |x| x)?;
-        let bf16 = device.zeros::<half::bf16>(n * n)?;
-        let (c, ints) = (device.zeros::<f32>(n * n)?, device.zeros::<i32>(n * n)?);
-        let of_bytes = GemmKernel::staged(n, n, n).with_element(Element::Bf16);
-        let kernel = |factors| of_bytes.with_factors(factors).with_transposed(false, true);
-        let e4m3_args = args![&e4m3, &e4m3, &bf16];
-        let all: [(&str, GemmKernel, &[KernelArg<'_>]); 6] = [
-            ("e4m3 to bf16", kernel(Factors::E4m3), e4m3_args),
-            ("promoted", kernel(Factors::E4m3).with_promoted_sums(), e4m3_args),
-            ("e5m2 to bf16", kernel(Factors::E5m2), args![&e5m2, &e5m2, &bf16]),
-            (
-                "e4m3 to f32",
-                kernel(Factors::E4m3).with_element(Element::F32),
-                args![&e4m3, &e4m3, &c],
-            ),
-            ("i8", kernel(Factors::I8), args![&i8s, &i8s, &ints]),
-            ("tf32", kernel(Factors::Tf32), args![&f32s, &f32s, &c]),
-        ];
-        for (name, kernel, args) in all {
-            print!("{n:>8} {name:>18}");
-            let promoted = name == "promoted";
-            let chosen = [
-                Some(kernel),
-                (!promoted).then(|| kernel.with_tile(256, 256)),
-                (!promoted).then(|| kernel.with_tile(128, 256)),
-                promoted.then(|| kernel.with_tile(256, 128)),
-                Some(kernel.with_tile(128, 128)),
-                Some(kernel.with_tile(64, 128)),
-                Some(kernel.with_transposed(false, false)),
-            ];
-            for kernel in chosen {
-                match kernel {
-                    Some(kernel) => {
-                        let seconds = launch(&stream, &kernel, args)?;
-                        print!(" {:>9.3}", 2.0 * (n as f64).powi(3) / seconds / 1e12);
-                    }
-                    None => print!(" {:>9}", ""),
-                }
-            }
-            println!();
-        }
-    }
-    Ok(())
-}
-
-/// Products of bf16 of the shapes that programs have, and of those that hardware does not like.
-fn shapes(device: &Device, shapes: &[[usize; 3]]) -> Result<()> {
-    let stream = device.create_stream()?;
-    println!("\nproducts of bf16, m x n x k, microseconds");
-    println!(
-        "{:>20} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "shape", "B", "B^T", "staged", "1 slice", "TFLOP/s"
-    );
-    for &[m, n, k] in shapes {
-        let a = numbers(device, m * k, half::bf16::from_f32)?;
-        let b = numbers(device, k * n, half::bf16::from_f32)?;
-        let c = device.zeros::<half::bf16>(m * n)?;
-        let kernel = GemmKernel::tensor_core(m, n, k).with_element(Element::Bf16);
-        let staged = GemmKernel::staged(m, n, k).with_element(Element::Bf16);
-        let args = args![&a, &b, &c];
-        let seconds = [
-            launch(&stream, &kernel, args)?,
-            launch(&stream, &kernel.with_transposed(false, true), args)?,
-            launch(&stream, &staged, args)?,
-            launch(&stream, &staged.with_slices(1), args)?,
-        ];
-        let [plain, transposed, in_stages, whole] = seconds.map(|s| s * 1e6);
-        let speed = 2.0 * (m * n * k) as f64 / seconds[0] / 1e12;
-        println!(
-            "{:>20} {plain:>9.1} {transposed:>9.1} {in_stages:>9.1} {whole:>9.1} {speed:>9.3}",
-            format!("{m} x {n} x {k}")
-        );
-    }
-    Ok(())
-}
-
-/// Those of the tables of PyTorch.
-const ODD: [[usize; 3]; 22] = [
-    [1, 4096, 4096],
-    [4, 4096, 4096],
-    [16, 4096, 4096],
-    [64, 4096, 4096],
-    [128, 4096, 11008],
-    [17, 1000, 333],
-    [33, 65, 4097],
-    [255, 255, 255],
-    [512, 512, 8192],
-    [1000, 1000, 1000],
-    [4096, 128, 4096],
-    [4096, 4096, 128],
-    [8192, 64, 8192],
-    [100, 30000, 256],
-    [30000, 100, 256],
-    [2048, 2048, 65536],
-    [3000, 5000, 700],
-    [777, 3333, 1111],
-    [4096, 11008, 4096],
-    [2049, 2049, 2049],
-    [1024, 1024, 1024],
-    [2048, 2048, 2048],
-];
 
 fn rows<T: GpuType>(
     device: &Device,
@@ -448,10 +339,24 @@ fn main() -> Result<()> {
     let has_stages = !on_gpu || device.info().capabilities.contains(&Capability::Stages);
     let sizes = |gpu: &'static [usize], cpu: &'static [usize]| if on_gpu { gpu } else { cpu };
     if is_asked("factors") && has_stages {
-        factors(&device, sizes(&[1024, 2048, 4096, 8192, 16384], &[256]))?;
+        products::factors(&device, sizes(&[1024, 2048, 4096, 8192, 16384], &[256]))?;
     }
     if is_asked("shapes") && has_stages {
-        shapes(&device, if on_gpu { &ODD } else { &[[100, 60, 33]] })?;
+        products::shapes(&device, if on_gpu { &products::ODD } else { &[[100, 60, 33]] })?;
+    }
+    if is_asked("thin") {
+        let shapes: &[[usize; 2]] = match on_gpu {
+            true => &[[4096, 4096], [14336, 4096], [4096, 14336], [1024, 65536]],
+            false => &[[128, 100]],
+        };
+        products::thin(&device, shapes)?;
+    }
+    if is_asked("grouped") {
+        let shapes: &[[usize; 4]] = match on_gpu {
+            true => &[[8, 8192, 4096, 4096], [64, 8192, 2048, 2048]],
+            false => &[[3, 100, 64, 64]],
+        };
+        products::grouped(&device, shapes)?;
     }
     if is_asked("staged") && has_stages {
         staged(&device, sizes(&[1024, 2048, 4096, 8192, 16384], &[256]))?;
@@ -471,6 +376,28 @@ fn main() -> Result<()> {
         if on_gpu {
             rows(&device, shapes, Element::Bf16, half::bf16::from_f32)?;
         }
+    }
+    if is_asked("gradients") {
+        let shapes: &[[usize; 2]] = match on_gpu {
+            true => &[[4096, 4096], [32768, 4096], [16384, 8192], [1024, 50257]],
+            false => &[[64, 1024]],
+        };
+        gradients::rows(&device, shapes, Element::F32, |x| x)?;
+        gradients::rows(&device, shapes, Element::Bf16, half::bf16::from_f32)?;
+    }
+    if is_asked("attention_gradients") {
+        let shapes: &[[usize; 2]] = match on_gpu {
+            true => &[[2048, 128], [4096, 64], [4096, 128], [16384, 128]],
+            false => &[[64, 64]],
+        };
+        gradients::attention(&device, shapes)?;
+    }
+    if is_asked("decode") {
+        let shapes: &[[usize; 3]] = match on_gpu {
+            true => &[[64, 8192, 16], [64, 8192, 256], [1, 8192, 16], [8, 2000, 16]],
+            false => &[[2, 100, 16]],
+        };
+        gradients::decode(&device, shapes)?;
     }
     if is_asked("attention") {
         attention(&device, sizes(&[2048, 4096, 16384], &[128]))?;

@@ -114,6 +114,27 @@ impl Paired for bf16 {
     }
 }
 
+/// A type of factors that tensor cores multiply.
+#[device]
+pub(crate) trait Factor: Paired {
+    /// A lane's part of `A B + C`.
+    fn multiply(a: [u32; 4], b: [u32; 2], c: [f32; 4]) -> [f32; 4];
+}
+
+#[device]
+impl Factor for f16 {
+    fn multiply(a: [u32; 4], b: [u32; 2], c: [f32; 4]) -> [f32; 4] {
+        matrix_multiply_f16(a, b, c)
+    }
+}
+
+#[device]
+impl Factor for bf16 {
+    fn multiply(a: [u32; 4], b: [u32; 2], c: [f32; 4]) -> [f32; 4] {
+        matrix_multiply_bf16(a, b, c)
+    }
+}
+
 /// Two numbers times `alpha`, rounded, in a word.
 #[device]
 pub(crate) fn pair<T: Paired>(sums: [f32; 2], alpha: f32) -> u32 {

@@ -95,6 +95,14 @@ pub enum Error {
         /// The bound.
         cap: f32,
     },
+    /// A part that is none.
+    #[error("`{kernel}`: labels are smoothed by {smoothing}; give a number from 0 to 1")]
+    Smoothing {
+        /// The kernel.
+        kernel: &'static str,
+        /// The part.
+        smoothing: f32,
+    },
     /// Rows that would overlap.
     #[error(
         "`{kernel}`: rows of `{operand}` have {columns} elements, but lie {pitch} apart; the pitch must be at least {columns}"

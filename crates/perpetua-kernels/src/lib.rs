@@ -43,11 +43,14 @@ pub mod rows;
 pub mod ptx;
 pub mod reference;
 
-pub use attention::AttentionKernel;
+pub use attention::{AttentionBackwardKernel, AttentionKernel, PagedAttentionKernel, Pages};
 pub use byte_floats::{E4m3, E5m2};
 pub use element::Element;
 pub use error::{Error, Result};
-pub use gemm::{Beside, Epilogue, Factors, GemmKernel};
+pub use gemm::{Beside, Epilogue, Factors, GemmKernel, GroupedGemmKernel};
 pub use kernel::Kernel;
 pub use quant::{DequantizeKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel};
-pub use rows::{LayerNormKernel, RmsNormKernel, SoftmaxKernel};
+pub use rows::{
+    CrossEntropyBackwardKernel, CrossEntropyKernel, LayerNormBackwardKernel, LayerNormKernel, Reduction,
+    RmsNormBackwardKernel, RmsNormKernel, SoftmaxBackwardKernel, SoftmaxKernel,
+};

@@ -68,3 +68,125 @@ pub fn attention(query: &[f64], keys: &[f64], values: &[f64], score: impl Fn(usi
     }
     all
 }
+
+/// The gradient of the softmax of a row, or of its logarithm, by the result `y` and the result's gradient.
+pub fn softmax_backward(y: &[f64], dy: &[f64], logarithm: bool) -> Vec<f64> {
+    let pairs = || y.iter().zip(dy);
+    match logarithm {
+        true => {
+            let sum: f64 = dy.iter().sum();
+            pairs().map(|(y, dy)| dy - y.exp() * sum).collect()
+        }
+        false => {
+            let sum: f64 = pairs().map(|(y, dy)| y * dy).sum();
+            pairs().map(|(y, dy)| y * (dy - sum)).collect()
+        }
+    }
+}
+
+/// The gradient of the layer norm of a row, or of its RMS norm where it is not `centred`, and what the row adds to that of the weights.
+pub fn norm_backward(
+    row: &[f64],
+    weight: &[f64],
+    dy: &[f64],
+    epsilon: f64,
+    centred: bool,
+) -> (Vec<f64>, Vec<f64>) {
+    let mean_of = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    let mean = if centred { mean_of(row) } else { 0.0 };
+    let squares: Vec<f64> = row.iter().map(|x| (x - mean).powi(2)).collect();
+    let scale = 1.0 / (mean_of(&squares) + epsilon).sqrt();
+    let normed: Vec<f64> = row.iter().map(|x| (x - mean) * scale).collect();
+    let slopes: Vec<f64> = dy.iter().zip(weight).map(|(dy, w)| dy * w).collect();
+    let plain = if centred { mean_of(&slopes) } else { 0.0 };
+    let times = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a * b).collect() };
+    let along = mean_of(&times(&slopes, &normed));
+    let dx = slopes
+        .iter()
+        .zip(&normed)
+        .map(|(g, n)| scale * (g - plain - n * along));
+    (dx.collect(), times(dy, &normed))
+}
+
+/// The cross entropy of a row of scores with a label, smoothed, and the logarithm of the sum of exponentials; NaN for a label that is no column.
+pub fn cross_entropy(row: &[f64], label: usize, smoothing: f64) -> (f64, f64) {
+    let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let log = most + row.iter().map(|x| (x - most).exp()).sum::<f64>().ln();
+    let mut loss = log - (1.0 - smoothing) * row.get(label).copied().unwrap_or(f64::NAN);
+    if smoothing > 0.0 {
+        loss -= smoothing * row.iter().sum::<f64>() / row.len() as f64;
+    }
+    (loss, log)
+}
+
+/// The gradient of [`cross_entropy`].
+pub fn cross_entropy_backward(row: &[f64], label: usize, smoothing: f64) -> Vec<f64> {
+    let wanted = |i: usize| smoothing / row.len() as f64 + if i == label { 1.0 - smoothing } else { 0.0 };
+    let shares = softmax(row, false).into_iter().enumerate();
+    shares
+        .map(|(i, share)| {
+            if label < row.len() {
+                share - wanted(i)
+            } else {
+                f64::NAN
+            }
+        })
+        .collect()
+}
+
+/// The logarithm of the sum of the exponentials of one query's scores; -inf where there are none.
+pub fn attention_log(query: &[f64], keys: &[f64], score: impl Fn(usize, f64) -> f64) -> f64 {
+    let scores = keys.chunks(query.len().max(1)).enumerate().map(|(i, key)| {
+        let product = key.iter().zip(query).map(|(a, b)| a * b).sum::<f64>();
+        score(i, product)
+    });
+    let scores: Vec<f64> = scores.collect();
+    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    match scores.is_empty() {
+        true => most,
+        false => most + scores.iter().map(|x| (x - most).exp()).sum::<f64>().ln(),
+    }
+}
+
+/// What the queries of one head add to gradients of attention, from rows of `dim` columns: of Q, K and V, each number with the sum of the magnitudes of what it is a sum of, to which errors are in proportion. `score` makes a score of the
+/// numbers of a query and a key and their product, with the score's derivative by it; `None` where the key is not seen.
+pub fn attention_backward(
+    dim: usize,
+    [q, k, v, dout]: [&[f64]; 4],
+    score: impl Fn(usize, usize, f64) -> Option<(f64, f64)>,
+) -> [Vec<(f64, f64)>; 3] {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let size = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
+    let mut all = [q, k, v].map(|x| vec![(0.0, 0.0); x.len()]);
+    let mut add = |which: usize, row: usize, of: &[f64], by: f64, size: f64| {
+        for (to, x) in all[which][row * dim..(row + 1) * dim].iter_mut().zip(of) {
+            to.0 += by * x;
+            to.1 += (size * x).abs();
+        }
+    };
+    let rows = |x: &[f64]| x.len().checked_div(dim).unwrap_or(0);
+    for i in 0..rows(q) {
+        let row = |x: &'_ [f64], i: usize| x[i * dim..(i + 1) * dim].to_vec();
+        let (query, slope) = (row(q, i), row(dout, i));
+        let seen: Vec<(usize, f64, f64)> = (0..rows(k))
+            .filter_map(|j| score(i, j, dot(&query, &row(k, j))).map(|(s, rate)| (j, s, rate)))
+            .collect();
+        let shares = softmax(&seen.iter().map(|(_, s, _)| *s).collect::<Vec<f64>>(), false);
+        let weighed = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
+            seen.iter()
+                .zip(&shares)
+                .map(|((j, ..), share)| share * of(&row(v, *j)))
+                .sum()
+        };
+        let (mean, most) = (weighed(&|v| dot(v, &slope)), weighed(&|v| size(v, &slope)));
+        for ((j, _, rate), share) in seen.iter().zip(&shares) {
+            let value = row(v, *j);
+            let by = share * rate * (dot(&value, &slope) - mean);
+            let of = share * rate * (size(&value, &slope) + most);
+            add(0, i, &row(k, *j), by, of);
+            add(1, *j, &query, by, of);
+            add(2, *j, &slope, *share, *share);
+        }
+    }
+    all
+}

@@ -10,9 +10,10 @@ use half::{bf16, f16};
 use perpetua::prelude::*;
 use perpetua_kernels::ptx::{PtxHalf, PtxKernel, PtxModule};
 use perpetua_kernels::{
-    AttentionKernel, Beside, DequantizeKernel, Element, Epilogue, Factors, GemmKernel, Kernel,
-    LayerNormKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel,
-    SoftmaxKernel,
+    AttentionKernel, Beside, CrossEntropyBackwardKernel, CrossEntropyKernel, DequantizeKernel, Element,
+    Epilogue, Factors, GemmKernel, Kernel, LayerNormBackwardKernel, LayerNormKernel, PagedAttentionKernel,
+    Pages, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormBackwardKernel,
+    RmsNormKernel, SoftmaxBackwardKernel, SoftmaxKernel,
 };
 use perpetua_vendor_tools::{nvdisasm, ptxas};
 
@@ -62,6 +63,18 @@ fn tensor_cores() {
                 check(&kernel, registers);
                 assert!(kernel.emit_ptx().contains("ldmatrix.sync.aligned.m8n8.x4"));
             }
+        }
+    }
+}
+
+#[test]
+fn thin() {
+    for element in [Element::F32, Element::F16, Element::Bf16] {
+        for (rows, registers) in [(1, 128), (4, 128), (16, 255)] {
+            check(
+                &GemmKernel::thin(rows, 4096, 4096).with_element(element),
+                registers,
+            );
         }
     }
 }
@@ -293,6 +306,23 @@ fn rows() {
             check_stack(&softmax.log(), 64, 32);
             check(&LayerNormKernel::new(10, columns, 1e-5).with_element(element), 64);
             check(&RmsNormKernel::new(10, columns, 1e-5).with_element(element), 64);
+            check(&CrossEntropyKernel::new(10, columns).with_element(element), 64);
+            check(
+                &CrossEntropyBackwardKernel::new(10, columns).with_element(element),
+                64,
+            );
+            // A lane holds two numbers of each column.
+            check(
+                &SoftmaxBackwardKernel::new(10, columns).with_element(element),
+                128,
+            );
+            let rms = RmsNormBackwardKernel::new(10, columns, 1e-5).with_element(element);
+            check(&rms, 128);
+            check(&rms.with_residual(), 128);
+            check(
+                &LayerNormBackwardKernel::new(10, columns, 1e-5).with_element(element),
+                128,
+            );
         }
     }
 }
@@ -304,6 +334,40 @@ fn attention() {
             let kernel = AttentionKernel::new(1, 8, [512, 512], dim).with_element(element);
             check(&kernel, registers);
             check(&kernel.causal(), registers);
+        }
+    }
+}
+
+#[test]
+fn attention_gradients() {
+    for (dim, registers) in [(64, 255), (128, 255)] {
+        for element in [Element::F16, Element::Bf16] {
+            let kernel = AttentionKernel::new(1, 8, [512, 512], dim).with_element(element);
+            for kernel in [kernel, kernel.with_soft_cap(30.0).with_slopes()] {
+                check(&kernel.backward(), registers);
+                check(&kernel.backward().with_atomic_sums(), registers);
+            }
+            let ptx = kernel.backward().emit_ptx();
+            assert!(ptx.contains("ldmatrix.sync.aligned.m8n8.x4.trans"));
+        }
+    }
+    for (dim, registers) in [(64, 168), (128, 255)] {
+        let kernel = AttentionKernel::new(1, 8, [512, 512], dim);
+        check(&kernel.backward(), registers);
+    }
+}
+
+#[test]
+fn attention_to_pages() {
+    let pages = Pages {
+        count: 100,
+        rows: 16,
+        of_entry: 10,
+    };
+    for (dim, registers) in [(64, 128), (128, 168), (256, 255)] {
+        for element in [Element::F16, Element::Bf16] {
+            let kernel = PagedAttentionKernel::new(10, 32, dim, pages).with_key_heads(8);
+            check(&kernel.with_element(element), registers);
         }
     }
 }

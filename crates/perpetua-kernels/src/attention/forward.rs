@@ -12,7 +12,7 @@ const DEPTH: usize = 16;
 
 /// A block computes 64 queries of a head, against 64 keys a step; a lane 4 x 4 scores, then 4 x `4 * PARTS` elements of the result. For
 /// heads of at most `64 * PARTS` columns. `lengths`: how many queries and keys each entry of the batch has, or nothing. A query sees no key that is `window` or
-/// more before its own place; scores stay between `-cap` and `cap`, if that is not 0, and fall by `slopes`, one for each head, with the distance, if there are any.
+/// more before its own place; scores stay between `-cap` and `cap`, if that is not 0, and fall by `slopes`, one for each head, with the distance, if there are any. Where there is room for `logs`, each query's is stored.
 #[kernel(block_size = 256, interpret, contract)]
 #[allow(
     clippy::too_many_arguments,
@@ -33,6 +33,7 @@ pub(super) fn attention<T: Storage, const PARTS: usize, const CAUSAL: bool>(
     lengths: &[u32],
     slopes: &[f32],
     out: &mut [T],
+    logs: &mut [f32],
 ) {
     let left = shared_array::<[[[f32; 4]; 17]; DEPTH]>();
     let right = shared_array::<[[[f32; 4]; 17]; DEPTH]>();
@@ -214,5 +215,8 @@ pub(super) fn attention<T: Storage, const PARTS: usize, const CAUSAL: bool>(
                 }
             }
         }
+    }
+    if part == 0 && !logs.is_empty() && first + row < query_end {
+        logs[(entry * heads + head) * queries + first + row] = most[row] + total[row].ln();
     }
 }

@@ -22,19 +22,27 @@ impl AttentionKernel {
             device.backend() == BackendKind::Cuda && device.info().capabilities.contains(&Capability::Stages);
         // Q, K, V and the result.
         let lies_right = || {
-            args.iter().take(3).chain(args.last()).all(|arg| match arg {
-                KernelArg::Buffer(buffer) => {
-                    self.element.is(buffer.element()) && buffer.ptr().place().is_multiple_of(16)
-                }
-                KernelArg::Value(_) => false,
-            })
+            args.iter()
+                .take(3)
+                .chain(args.get(self.result_at()))
+                .all(|arg| match arg {
+                    KernelArg::Buffer(buffer) => {
+                        self.element.is(buffer.element()) && buffer.ptr().place().is_multiple_of(16)
+                    }
+                    KernelArg::Value(_) => false,
+                })
         };
         let counts = self.rows_fit() && self.scale > 0.0 && self.scale < f32::INFINITY;
         let suits = self.instance_in_stages().is_some() && !self.with_lengths && lies_right();
         counts && (self.in_stages || has_them && suits)
     }
 
-    fn rows_fit(&self) -> bool {
+    /// Which argument the result is.
+    fn result_at(&self) -> usize {
+        3 + usize::from(self.with_lengths) + usize::from(self.with_slopes)
+    }
+
+    pub(super) fn rows_fit(&self) -> bool {
         let rows = |heads: usize, rows: usize| {
             let all = self.batch.saturating_mul(heads).saturating_mul(rows);
             all > 0 && all <= MOST_ROWS
@@ -128,7 +136,7 @@ impl AttentionKernel {
             });
         };
         // `check` has counted them, and found buffers.
-        let Some(KernelArg::Buffer(out)) = args.last() else {
+        let Some(KernelArg::Buffer(out)) = args.get(self.result_at()) else {
             return Ok(());
         };
         if !self.element.is(out.element()) {
@@ -140,12 +148,10 @@ impl AttentionKernel {
             });
         }
         let lines = KernelArg::Buffer(out.cast::<U32x4>()?);
-        // Without lengths or slopes there is a buffer of none.
-        let (no_lengths, no_slopes) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
-        let mut buffers = self.all_buffers(args, no_lengths.arg(), no_slopes.arg());
-        if let Some(last) = buffers.last_mut() {
-            *last = lines;
-        }
+        // Without lengths, slopes or logarithms there is a buffer of none.
+        let (no_lengths, none) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
+        let mut buffers = self.all_buffers(args, no_lengths.arg(), none.arg(), Some(none.arg()));
+        buffers[5] = lines;
         let mut all = args![
             self.queries,
             self.keys,
@@ -163,7 +169,7 @@ impl AttentionKernel {
         .to_vec();
         all.extend(buffers);
         if stream.device().backend() == BackendKind::Cuda {
-            // SAFETY: the result has room for a row of each query, with whose number rows are compared before each store; a row is a whole number of lines
+            // SAFETY: the result has room for a row of each query, with whose number rows are compared before each store, and the logarithms, where there are any, a place for it; a row is a whole number of lines
             // of 16 bytes. Q, K and V are described by their rows, which a launch compares with the buffers. `check` has found two lengths for each entry and a slope for each head,
             // where they are read; no length counts further than the shape. Indices into a lane's arrays are
             // constants, and nothing is divided but by the numbers of heads, which are not zero where there is something to launch.

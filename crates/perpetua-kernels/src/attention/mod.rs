@@ -1,7 +1,12 @@
 //! Attention: for each query the mean of values, weighed by the softmax of its products with the keys. Must not know models.
 
+mod backward;
+mod backward_tensor;
+mod decode;
 mod forward;
+mod gradients;
 mod in_stages;
+mod paged;
 mod scores;
 mod staged;
 
@@ -13,6 +18,8 @@ use crate::element::{Element, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
+pub use decode::{PagedAttentionKernel, Pages};
+pub use gradients::AttentionBackwardKernel;
 
 /// The most columns of a head.
 const MOST_COLUMNS: usize = 256;
@@ -53,6 +60,7 @@ pub struct AttentionKernel {
     window: Option<usize>,
     cap: Option<f32>,
     with_slopes: bool,
+    with_logs: bool,
     element: Element,
     in_stages: bool,
 }
@@ -74,6 +82,7 @@ impl AttentionKernel {
             window: None,
             cap: None,
             with_slopes: false,
+            with_logs: false,
             element: Element::F32,
             in_stages: false,
         }
@@ -123,6 +132,13 @@ impl AttentionKernel {
         self
     }
 
+    /// Launches take one buffer of `f32` more, behind the result: the logarithm of the sum of the exponentials of its scores for each query of each head, by which
+    /// [`AttentionKernel::backward`] computes gradients; -inf where a query sees no key.
+    pub fn with_logs(mut self) -> AttentionKernel {
+        self.with_logs = true;
+        self
+    }
+
     /// The type of what is read and written, `f32` unless said otherwise.
     pub fn with_element(mut self, element: Element) -> AttentionKernel {
         self.element = element;
@@ -155,6 +171,7 @@ impl AttentionKernel {
         args: &[KernelArg<'a>],
         no_lengths: KernelArg<'a>,
         no_slopes: KernelArg<'a>,
+        no_logs: Option<KernelArg<'a>>,
     ) -> Vec<KernelArg<'a>> {
         let mut all = args.to_vec();
         if !self.with_lengths {
@@ -162,6 +179,9 @@ impl AttentionKernel {
         }
         if !self.with_slopes {
             all.insert(4, no_slopes);
+        }
+        if !self.with_logs {
+            all.extend(no_logs);
         }
         all
     }
@@ -215,6 +235,9 @@ impl AttentionKernel {
             return Err(Error::Cap { kernel, cap });
         }
         all.push(rows("result", self.heads, self.queries)?);
+        if self.with_logs {
+            all.push(Operand::vector("logs", self.batch * self.heads * self.queries));
+        }
         Ok(all)
     }
 }
@@ -262,9 +285,9 @@ impl Kernel for AttentionKernel {
             self.cap.unwrap_or(0.0)
         ]
         .to_vec();
-        // Without lengths or slopes there is a buffer of none.
-        let (no_lengths, no_slopes) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
-        all.extend(self.all_buffers(args, no_lengths.arg(), no_slopes.arg()));
+        // Without lengths, slopes or logarithms there is a buffer of none.
+        let (no_lengths, none) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
+        all.extend(self.all_buffers(args, no_lengths.arg(), none.arg(), Some(none.arg())));
         Ok(stream.launch(&function, config, &all)?)
     }
 }

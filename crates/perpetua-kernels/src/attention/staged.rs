@@ -148,7 +148,7 @@ fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2
 /// Heads have `8 * EIGHTHS` columns, which is `dim`, and a stage `8 * WIDE` keys. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm
 /// of e, so that weights are powers of two. With `AHEAD` weights are made of a product with keys while the one before it is multiplied with values. With `BANDED` a query sees no key that is
 /// `window` or more before its own place; with `CAPPED` scores go no further than `cap`, with `SLOPED` they fall by `slopes`, one for each head, with the distance. `lengths`: how many queries and keys
-/// each entry of the batch has, or nothing.
+/// each entry of the batch has, or nothing. Where there is room for `logs`, each query's is stored.
 #[kernel(block_size = 384, interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -185,6 +185,7 @@ pub(super) fn attention_staged<
     lengths: &[u32],
     slopes: &[f32],
     out: &mut [U32x4],
+    logs: &mut [f32],
 ) {
     stage_factors::<Q, K>(q, queries, dim, dim, k, keys, dim, dim);
     stage_layers(q_layers, q_apart, k_layers, k_apart);
@@ -344,6 +345,10 @@ pub(super) fn attention_staged<
             total[j] += subgroup_shuffle_xor(total[j], 2);
             let share = if total[j] == 0.0 { 0.0 } else { 1.0 / total[j] };
             let query = row + j * 8;
+            if !logs.is_empty() && lane.is_multiple_of(4) && query < query_end {
+                let highest = rows.highest[j] * if CAPPED || SLOPED { 1.0 } else { scale };
+                logs[q_layer * queries + query] = highest * std::f32::consts::LN_2 + total[j].ln();
+            }
             let line = (q_layer * queries + query) * EIGHTHS;
             for i in 0..EIGHTHS / 4 {
                 let four = [

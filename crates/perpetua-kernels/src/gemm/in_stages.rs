@@ -66,7 +66,7 @@ fn of_bytes(factors: Factors, bytes: &Buffer<u8>) -> Result<KernelArg<'_>> {
 }
 
 /// A copy of A or B whose rows begin where hardware takes them, perhaps transposed, and its shape.
-fn copied(
+pub(super) fn copied(
     stream: &Stream,
     factors: Factors,
     operand: &Operand,

@@ -3,12 +3,15 @@
 mod arrange;
 mod epilogue;
 mod factors;
+mod few_rows;
 mod finish;
+mod grouped;
 mod in_stages;
 mod naive;
 mod options;
 mod staged;
 mod tensor_core;
+mod thin;
 mod tile;
 mod tiled;
 mod written;
@@ -25,6 +28,7 @@ use crate::operand::{Operand, check};
 pub use epilogue::{Beside, Epilogue};
 pub use factors::Factors;
 use finish::Finish;
+pub use grouped::GroupedGemmKernel;
 use tensor_core::{Halves, Instance};
 
 /// Most rows or columns of a matrix whose product is computed in tiles.
@@ -37,6 +41,8 @@ enum Schedule {
     Naive,
     /// A block computes a square of this side, through shared memory.
     Tiled(usize),
+    /// A block computes all of few rows, in some columns.
+    Thin,
     /// A block computes 128 rows of so many columns by tensor cores.
     TensorCore(usize),
     /// A block computes tiles in stages: of so many rows and columns, or those that suit the shape.
@@ -127,7 +133,7 @@ impl GemmKernel {
     ///
     /// Fastest where A and B begin at multiples of 16 bytes and their pitches and rows are multiples of 8 elements long: then they are read 16
     /// bytes at a time, on a device with `Capability::Stages` as [`GemmKernel::staged`] does; there also products of other matrices are computed so,
-    /// where k is 192 or more or what has to be copied is little. Tensor cores do not round every sum as `f32` does: an element is off by at most about
+    /// where k is 192 or more or what has to be copied is little. Products of at most 16 rows or columns are computed as by [`GemmKernel::thin`]. Tensor cores do not round every sum as `f32` does: an element is off by at most about
     /// `k * 2^-22 * sum |a| |b|`.
     ///
     /// ```
@@ -191,7 +197,7 @@ impl GemmKernel {
     /// The side of a block's square, or its columns; `None` for a product without tiles.
     pub fn tile(&self) -> Option<usize> {
         match self.schedule {
-            Schedule::Naive => None,
+            Schedule::Naive | Schedule::Thin => None,
             Schedule::Tiled(tile) => Some(tile),
             Schedule::TensorCore(columns) => Some(columns),
             Schedule::Staged(tile) => tile.map(|[_, columns]| columns),
@@ -317,6 +323,8 @@ impl Kernel for GemmKernel {
         match self.schedule {
             Schedule::Naive => instance!(self.element, naive::gemm_naive,),
             Schedule::Tiled(tile) => tiled::function(tile, self.transposed, self.element),
+            // Which way both are read, a launch decides.
+            Schedule::Thin => self.thin_function(self.size[0].min(self.size[1]), false, true),
             // Which way A and B are read, a launch decides; `f32` it refuses.
             Schedule::TensorCore(_) => {
                 let pieces = self.operands()[..2]
@@ -397,6 +405,10 @@ impl Kernel for GemmKernel {
                 (all.to_vec(), [16, 16])
             }
             Schedule::Tiled(tile) => (in_tiles.to_vec(), [tile, tile]),
+            Schedule::Thin => return self.launch_thin(stream, &operands, [a, b, c]),
+            Schedule::TensorCore(_) if self.stages && self.suits_thin(stream, &operands, [a, b]) => {
+                return self.launch_thin(stream, &operands, [a, b, c]);
+            }
             Schedule::TensorCore(_) if self.stages && self.suits_stages(stream, &operands, [a, b, c]) => {
                 return self.launch_staged(stream, &operands, [a, b, c], None);
             }
@@ -404,6 +416,7 @@ impl Kernel for GemmKernel {
             Schedule::Staged(_) => return self.launch_staged(stream, &operands, [a, b, c], beside.first()),
         };
         let mut factors = [a.clone(), b.clone()];
+        let no_offsets = stream.device().alloc::<u32>(0)?;
         if matches!(self.schedule, Schedule::TensorCore(_)) {
             let pieces = self.pieces(&operands, args);
             let Some(instance) = self.instance(pieces.is_some()) else {
@@ -415,8 +428,13 @@ impl Kernel for GemmKernel {
             };
             factors = pieces.unwrap_or(factors);
             function = instance.function();
+            // One product, whose rows are those of the grid.
+            all.extend_from_slice(args![0usize, 0usize]);
         }
         all.extend(factors);
+        if matches!(self.schedule, Schedule::TensorCore(_)) {
+            all.push(no_offsets.arg());
+        }
         all.push(c.clone());
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that A, B and C have room for their shapes, of which pieces of 16 bytes are whole, and `config` has the

@@ -4,7 +4,7 @@
 use perpetua::prelude::*;
 
 use super::naive::scaled;
-use crate::element::Storage;
+use crate::element::Factor;
 
 /// Rows of a block's sums.
 pub(super) const ROWS: usize = 128;
@@ -53,27 +53,6 @@ impl Instance {
             (Halves::Bf16, false) => of_source!(bf16, bf16),
             (Halves::Bf16, true) => of_source!(bf16, U32x4),
         }
-    }
-}
-
-/// A factor's type.
-#[device]
-trait Factor: Storage {
-    /// A lane's part of `A B + C`.
-    fn multiply(a: [u32; 4], b: [u32; 2], c: [f32; 4]) -> [f32; 4];
-}
-
-#[device]
-impl Factor for f16 {
-    fn multiply(a: [u32; 4], b: [u32; 2], c: [f32; 4]) -> [f32; 4] {
-        matrix_multiply_f16(a, b, c)
-    }
-}
-
-#[device]
-impl Factor for bf16 {
-    fn multiply(a: [u32; 4], b: [u32; 2], c: [f32; 4]) -> [f32; 4] {
-        matrix_multiply_bf16(a, b, c)
     }
 }
 
@@ -194,6 +173,7 @@ fn turned(row: usize, is_long: bool) -> usize {
 /// Eight subgroups, two above each other and four side by side; each has 64 x 16 `WIDE` sums. 32 columns of A and rows of B are in shared
 /// memory at the same time, as they lie in memory; while one such part is multiplied, the next is on its way. `ROWS` and `PIECES`: rows of it, and
 /// pieces of 16 bytes in a row. Where a piece lies in its row depends on the row, so that lanes which read eight rows read from all banks.
+/// With `groups` rows belong to several products, from `offsets` on, whose matrices B are so far `apart`; a block has rows of one of them.
 #[kernel(block_size = 256, interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -218,14 +198,34 @@ fn gemm_tensor_core<
     c_pitch: usize,
     alpha: f32,
     beta: f32,
+    groups: usize,
+    apart: usize,
     a: &[S],
     b: &[S],
+    offsets: &[u32],
     c: &mut [T],
 ) {
     let left = shared_array::<[[[[u32; 4]; A_PIECES]; A_ROWS]; 2]>();
     let right = shared_array::<[[[[u32; 4]; B_PIECES]; B_ROWS]; 2]>();
     let lane = local_id_x() % 256;
-    let top = group_id_x() * 128;
+    // Rows of C, and where B begins.
+    let (mut top, mut bottom, mut b_from) = (group_id_x() * 128, m, 0);
+    if groups > 0 {
+        let (mut tile, mut group) = (group_id_x(), 0);
+        (top, bottom) = (0, 0);
+        while group < groups {
+            let from = (offsets[group] as usize).min(m);
+            let to = (offsets[group + 1] as usize).min(m).max(from);
+            let tiles = (to - from).div_ceil(128);
+            if tile < tiles {
+                (top, bottom, b_from) = (from + tile * 128, to, group * apart);
+                group = groups;
+            } else {
+                tile -= tiles;
+                group += 1;
+            }
+        }
+    }
     let first = group_id_y() * (64 * WIDE);
     // Where this subgroup's sums begin, and the row of an 8 x 8 matrix that this lane brings, and of which of four.
     let (above, aside) = (lane / 32 % 2 * 64, lane / 64 * (16 * WIDE));
@@ -247,9 +247,9 @@ fn gemm_tensor_core<
         let at = i * 256 + lane;
         let (x, y) = (at % A_PIECES, at / A_PIECES);
         a_reader[i] = if A_T {
-            across::<S>(y, k, top + x * 8, m, a_pitch)
+            across::<S>(y, k, top + x * 8, bottom, a_pitch)
         } else {
-            along::<S>(top + y, m, x * 8, k, a_pitch)
+            along::<S>(top + y, bottom, x * 8, k, a_pitch)
         };
         a_next[i] = fetch::<S>(a, a_reader[i], A_T, 0);
     }
@@ -261,9 +261,10 @@ fn gemm_tensor_core<
         } else {
             across::<S>(y, k, first + x * 8, n, b_pitch)
         };
+        b_reader[i].at += b_from / S::unit();
         b_next[i] = fetch::<S>(b, b_reader[i], !B_T, 0);
     }
-    let depth = k as u32;
+    let depth = if top < bottom { k as u32 } else { 0 };
     let mut stage = 0;
     let mut from = 0;
     for i in 0..2 {
@@ -332,7 +333,7 @@ fn gemm_tensor_core<
     }
     // This lane's first sum, and how many rows and columns of C there are from it on.
     let (down, over) = (top + above + lane % 32 / 4, first + aside + lane % 4 * 2);
-    let rows = if down < m { (m - down) as u32 } else { 0 };
+    let rows = if down < bottom { (bottom - down) as u32 } else { 0 };
     let columns = if over < n { (n - over) as u32 } else { 0 };
     let mut line = down * c_pitch + over;
     for i in 0..4 {

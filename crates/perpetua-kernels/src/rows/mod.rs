@@ -1,15 +1,20 @@
-//! What is computed of each row of a matrix by itself: softmax and norms. Must not know products.
+//! What is computed of each row of a matrix by itself: softmax, norms and cross entropy, with their gradients. Must not know products.
 //!
 //! A row belongs to 32 to 512 lanes of a block. What their registers have room for is read once, the rest of longer rows again, from
 //! the cache where it holds them.
 
+mod cross_entropy;
+mod gradients;
+mod loss;
 mod norm;
+mod norm_backward;
 mod reduce;
 mod softmax;
 
+pub use gradients::{LayerNormBackwardKernel, RmsNormBackwardKernel, SoftmaxBackwardKernel};
+pub use loss::{CrossEntropyBackwardKernel, CrossEntropyKernel, Reduction};
 pub(crate) use reduce::across;
 
-use half::{bf16, f16};
 use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::back::Capability;
 use perpetua_language::{KernelFn, args};
@@ -26,6 +31,21 @@ struct Rows {
     columns: usize,
     pitches: [usize; 2],
     element: Element,
+    /// Lanes of a block, where the kernel says how many.
+    lanes: Option<u32>,
+}
+
+/// A buffer of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// A matrix that is read.
+    Read(&'static str),
+    /// A matrix that is written.
+    Written(&'static str),
+    /// A number for each column, of the matrices' type.
+    Columns(&'static str),
+    /// So many numbers of a type that the kernel has.
+    Other(&'static str, usize),
 }
 
 /// Who works on a row, and how.
@@ -76,14 +96,15 @@ macro_rules! row_instance {
         }
         match ($element, $plan.pieces) {
             (Element::F32, false) => of_piece!(f32, 1),
-            (Element::F32, true) => of_piece!(F32s, 4),
-            (Element::F16, false) => of_piece!(f16, 1),
-            (Element::F16, true) => of_piece!(F16s, 8),
-            (Element::Bf16, false) => of_piece!(bf16, 1),
-            (Element::Bf16, true) => of_piece!(Bf16s, 8),
+            (Element::F32, true) => of_piece!($crate::element::F32s, 4),
+            (Element::F16, false) => of_piece!(::half::f16, 1),
+            (Element::F16, true) => of_piece!($crate::element::F16s, 8),
+            (Element::Bf16, false) => of_piece!(::half::bf16, 1),
+            (Element::Bf16, true) => of_piece!($crate::element::Bf16s, 8),
         }
     }};
 }
+use row_instance;
 
 impl Rows {
     fn new(rows: usize, columns: usize) -> Rows {
@@ -92,6 +113,15 @@ impl Rows {
             columns,
             pitches: [columns; 2],
             element: Element::F32,
+            lanes: None,
+        }
+    }
+
+    /// For kernels that fix their lanes, so that each has more registers.
+    fn of_lanes(self, lanes: u32) -> Rows {
+        Rows {
+            lanes: Some(lanes),
+            ..self
         }
     }
 
@@ -123,70 +153,87 @@ impl Rows {
         }
     }
 
-    /// What is read, then `between`, then what is written.
-    fn operands<const N: usize>(&self, between: [&'static str; N]) -> Vec<Operand> {
+    /// What a launch's buffers must have room for.
+    fn operands(&self, parts: &[Part]) -> Vec<Operand> {
         let matrix = |name, pitch| Operand {
             pitch,
             ..Operand::dense(name, self.rows, self.columns)
         };
-        let mut all = vec![matrix("x", self.pitches[0])];
-        all.extend(between.map(|name| Operand::vector(name, self.columns)));
-        all.push(matrix("y", self.pitches[1]));
-        all
+        let operand = |part: &Part| match *part {
+            Part::Read(name) => matrix(name, self.pitches[0]),
+            Part::Written(name) => matrix(name, self.pitches[1]),
+            Part::Columns(name) => Operand::vector(name, self.columns),
+            Part::Other(name, len) => Operand::vector(name, len),
+        };
+        parts.iter().map(operand).collect()
     }
 
     /// The arguments in pieces, where they lie so that they can be.
-    fn in_pieces<'a>(&self, args: &[KernelArg<'a>]) -> Option<Vec<KernelArg<'a>>> {
-        let piece = |arg: &KernelArg<'a>| match arg {
-            KernelArg::Buffer(buffer) if self.element.is(buffer.element()) => match self.element {
-                Element::F32 => buffer.cast::<F32s>().ok(),
-                Element::F16 => buffer.cast::<F16s>().ok(),
-                Element::Bf16 => buffer.cast::<Bf16s>().ok(),
-            },
+    fn in_pieces<'a>(&self, parts: &[Part], args: &[KernelArg<'a>]) -> Option<Vec<KernelArg<'a>>> {
+        let piece = |(part, arg): (&Part, &KernelArg<'a>)| match (part, arg) {
+            (Part::Other(..), arg) => Some(arg.clone()),
+            (_, KernelArg::Buffer(buffer)) if self.element.is(buffer.element()) => {
+                let pieces = match self.element {
+                    Element::F32 => buffer.cast::<F32s>(),
+                    Element::F16 => buffer.cast::<F16s>(),
+                    Element::Bf16 => buffer.cast::<Bf16s>(),
+                };
+                pieces.ok().map(KernelArg::Buffer)
+            }
             _ => None,
         };
-        args.iter().map(|arg| piece(arg).map(KernelArg::Buffer)).collect()
+        parts.iter().zip(args).map(piece).collect()
     }
 
-    /// Checks the arguments and launches the function with the matrix's sizes before `more` and them.
-    fn launch<const N: usize>(
+    /// Checks the arguments and launches the function with the matrix's sizes before `more` and them, where there are rows.
+    fn launch(
         &self,
         function: impl Fn(Plan) -> KernelFn,
         stream: &Stream,
-        between: [&'static str; N],
+        parts: &[Part],
         more: &[KernelArg<'_>],
         args: &[KernelArg<'_>],
     ) -> Result<()> {
         let mut plan = self.best();
-        check(function(plan).name(), &self.operands(between), args)?;
-        if self.rows == 0 || self.columns == 0 {
+        check(function(plan).name(), &self.operands(parts), args)?;
+        if self.rows == 0 {
             return Ok(());
         }
         let device = stream.device();
         // A row's lanes are consecutive ones, which wgpu does not promise of a subgroup's.
         plan.meets = device.backend() != BackendKind::Wgpu
             && device.info().capabilities.contains(&Capability::Subgroups);
-        let pieces = if plan.pieces { self.in_pieces(args) } else { None };
+        let pieces = if plan.pieces {
+            self.in_pieces(parts, args)
+        } else {
+            None
+        };
         plan.pieces = pieces.is_some();
         let count = if plan.pieces { self.piece() } else { 1 };
-        let (a_block, lanes) = match plan.team {
-            Team::Small | Team::Medium => (8, 256),
-            Team::Large => (1, 128),
-            Team::Larger => (1, 256),
-            Team::Long => (1, 512),
+        let (team, lanes) = match plan.team {
+            Team::Small | Team::Medium => (32, 256),
+            Team::Large => (128, 128),
+            Team::Larger => (256, 256),
+            Team::Long => (512, 512),
         };
-        let blocks = u32::try_from(self.rows.div_ceil(a_block)).unwrap_or(u32::MAX);
+        let lanes = self.lanes.unwrap_or(lanes);
+        let blocks = u32::try_from(self.rows.div_ceil((lanes / team) as usize)).unwrap_or(u32::MAX);
         let [x_pitch, y_pitch] = self.pitches.map(|pitch| pitch / count);
         let mut all = args![self.rows, self.columns / count, x_pitch, y_pitch].to_vec();
         all.extend_from_slice(more);
         all.extend_from_slice(pieces.as_deref().unwrap_or(args));
         let mut function = function(plan);
         if device.backend() == BackendKind::Cuda {
-            // SAFETY: `check` has found that each buffer has room for its rows, and a lane reads and writes pieces below the row's end in rows that there are.
-            // Indices into registers are constants, those into the block's memory below its lanes.
+            // SAFETY: `check` has found that each buffer has room for its rows, and a lane reads and writes pieces below the row's end in rows that there are, and of
+            // what there is once a row the row's own. Indices into registers are constants, those into the block's memory below its lanes.
             function = unsafe { unchecked(function) };
         }
         Ok(stream.launch(&function, LaunchConfig::new(blocks, lanes), &all)?)
+    }
+
+    /// Whether there is nothing to compute.
+    fn is_empty(&self) -> bool {
+        self.rows == 0 || self.columns == 0
     }
 }
 
@@ -194,10 +241,10 @@ impl Rows {
 macro_rules! rows_options {
     ($kernel:ident) => {
         impl $kernel {
-            /// How many elements lie from the start of a row to the start of the next, in `x` and in `y`: a row's length unless said
-            /// otherwise.
-            pub fn with_pitches(mut self, x: usize, y: usize) -> $kernel {
-                self.rows.pitches = [x, y];
+            /// How many elements lie from the start of a row to the start of the next, in matrices that are read and in those that are written: a
+            /// row's length unless said otherwise.
+            pub fn with_pitches(mut self, read: usize, written: usize) -> $kernel {
+                self.rows.pitches = [read, written];
                 self
             }
 
@@ -209,6 +256,7 @@ macro_rules! rows_options {
         }
     };
 }
+use rows_options;
 
 /// The softmax of each row, `exp(x - max) / sum(exp(x - max))`, or its logarithm. Launched with two buffers: `x` and `y`, which may be
 /// the same.
@@ -272,7 +320,9 @@ impl Kernel for SoftmaxKernel {
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
-        self.rows.launch(|plan| self.planned(plan), stream, [], &[], args)
+        let parts = [Part::Read("x"), Part::Written("y")];
+        self.rows
+            .launch(|plan| self.planned(plan), stream, &parts, &[], args)
     }
 }
 
@@ -328,15 +378,20 @@ impl Kernel for LayerNormKernel {
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
-        let between = ["weight", "bias"];
+        let parts = [
+            Part::Read("x"),
+            Part::Columns("weight"),
+            Part::Columns("bias"),
+            Part::Written("y"),
+        ];
         let planned = |plan| self.planned(plan);
         self.rows
-            .launch(planned, stream, between, args![self.epsilon], args)
+            .launch(planned, stream, &parts, args![self.epsilon], args)
     }
 }
 
 /// The RMS norm of each row, `x / sqrt(mean(x^2) + epsilon) * weight`. Launched with three buffers: `x`, `weight` of a row's length,
-/// and `y`, which may be `x`.
+/// and `y`, which may be `x`. [`RmsNormKernel::with_residual`] takes two more.
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device};
@@ -354,6 +409,7 @@ impl Kernel for LayerNormKernel {
 pub struct RmsNormKernel {
     rows: Rows,
     epsilon: f32,
+    residual: bool,
 }
 
 rows_options!(RmsNormKernel);
@@ -364,13 +420,24 @@ impl RmsNormKernel {
         RmsNormKernel {
             rows: Rows::new(rows, columns),
             epsilon,
+            residual: false,
         }
+    }
+
+    /// The norm of `x + residual`: launches take five buffers, `x`, `residual`, `weight`, `sum` and `y`, of which `sum`, which is written, may be one of the first
+    /// two.
+    pub fn with_residual(mut self) -> RmsNormKernel {
+        self.residual = true;
+        self
     }
 }
 
 impl RmsNormKernel {
     fn planned(&self, plan: Plan) -> KernelFn {
-        row_instance!(self.rows.element, plan, norm::rms_norm,)
+        match self.residual {
+            false => row_instance!(self.rows.element, plan, norm::rms_norm,),
+            true => row_instance!(self.rows.element, plan, norm::rms_norm_of_sum,),
+        }
     }
 }
 
@@ -386,7 +453,17 @@ impl Kernel for RmsNormKernel {
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
         let planned = |plan| self.planned(plan);
+        let parts: &[Part] = match self.residual {
+            false => &[Part::Read("x"), Part::Columns("weight"), Part::Written("y")],
+            true => &[
+                Part::Read("x"),
+                Part::Read("residual"),
+                Part::Columns("weight"),
+                Part::Written("sum"),
+                Part::Written("y"),
+            ],
+        };
         self.rows
-            .launch(planned, stream, ["weight"], args![self.epsilon], args)
+            .launch(planned, stream, parts, args![self.epsilon], args)
     }
 }

@@ -2,14 +2,14 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::{TURN, across, fetch, store};
+use super::reduce::{Place, TURN, across, fetch, place, store};
 use crate::element::Piece;
 
 /// The sum over a row's lanes of `term` of each of its numbers: of those that the lane holds, and of those from the piece `rest` on, which it reads. The lane has
 /// no others; what `term` makes of `absent` is nothing.
 #[device]
 #[allow(clippy::too_many_arguments, reason = "where a row is, and who works on it")]
-fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const MEETS: bool>(
+pub(super) fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const MEETS: bool>(
     part: &mut [f32; 512],
     lane: usize,
     x: &[M],
@@ -57,7 +57,9 @@ pub(super) fn layer_norm<
     bias: &[M],
     y: &mut [M],
 ) {
-    norm::<M, N, LANES, HELD, MEETS, true>(rows, pieces, x_pitch, y_pitch, epsilon, x, weight, bias, y);
+    let at = place::<LANES>(rows, pieces);
+    let held = fetch::<M, N, LANES, HELD>(x, at.row * x_pitch, at.within, at.end, 0.0);
+    norm::<M, N, LANES, HELD, MEETS, true>(at, pieces, x_pitch, y_pitch, epsilon, held, x, weight, bias, y);
 }
 
 /// The RMS norm of each row.
@@ -76,10 +78,62 @@ pub(super) fn rms_norm<M: Piece, const N: usize, const LANES: usize, const HELD:
     weight: &[M],
     y: &mut [M],
 ) {
-    norm::<M, N, LANES, HELD, MEETS, false>(rows, pieces, x_pitch, y_pitch, epsilon, x, weight, weight, y);
+    let at = place::<LANES>(rows, pieces);
+    let held = fetch::<M, N, LANES, HELD>(x, at.row * x_pitch, at.within, at.end, 0.0);
+    norm::<M, N, LANES, HELD, MEETS, false>(
+        at, pieces, x_pitch, y_pitch, epsilon, held, x, weight, weight, y,
+    );
 }
 
-/// `LANES` lanes for a row, each with `HELD` numbers of it in registers; what is longer is read again. Sizes and pitches count pieces of `N` numbers. Without
+/// The RMS norm of each row of a sum, which is stored, too.
+#[kernel(interpret)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a kernel's arguments are its buffers and its shapes"
+)]
+pub(super) fn rms_norm_of_sum<
+    M: Piece,
+    const N: usize,
+    const LANES: usize,
+    const HELD: usize,
+    const MEETS: bool,
+>(
+    rows: usize,
+    pieces: usize,
+    x_pitch: usize,
+    y_pitch: usize,
+    epsilon: f32,
+    x: &[M],
+    residual: &[M],
+    weight: &[M],
+    all: &mut [M],
+    y: &mut [M],
+) {
+    let at = place::<LANES>(rows, pieces);
+    let (from, to) = (at.row * x_pitch, at.row * y_pitch);
+    let mut held = fetch::<M, N, LANES, HELD>(x, from, at.within, at.end, 0.0);
+    let other = fetch::<M, N, LANES, HELD>(residual, from, at.within, at.end, 0.0);
+    for i in 0..HELD {
+        held[i] += other[i];
+    }
+    store::<M, N, LANES, HELD>(all, to, at.within, at.end, held);
+    let mut next = HELD / N * LANES + at.within;
+    while next < at.end {
+        let mut numbers = fetch::<M, N, LANES, TURN>(x, from, next, at.end, 0.0);
+        let other = fetch::<M, N, LANES, TURN>(residual, from, next, at.end, 0.0);
+        for i in 0..TURN {
+            numbers[i] += other[i];
+        }
+        store::<M, N, LANES, TURN>(all, to, next, at.end, numbers);
+        next += TURN / N * LANES;
+    }
+    // What does not stay in registers a lane reads again, as it has stored it.
+    norm::<M, N, LANES, HELD, MEETS, false>(
+        at, pieces, y_pitch, y_pitch, epsilon, held, all, weight, weight, y,
+    );
+}
+
+/// `LANES` lanes for a row, each with `HELD` numbers of it in registers, `held`; what is longer is read again. Sizes and pitches count pieces of `N` numbers. Without
 /// `CENTRED` it is the RMS norm, which has no bias.
 #[device]
 #[allow(clippy::too_many_arguments, reason = "what the kernels are given")]
@@ -91,11 +145,12 @@ fn norm<
     const MEETS: bool,
     const CENTRED: bool,
 >(
-    rows: usize,
+    at: Place,
     pieces: usize,
     x_pitch: usize,
     y_pitch: usize,
     epsilon: f32,
+    mut held: [f32; HELD],
     x: &[M],
     weight: &[M],
     bias: &[M],
@@ -103,13 +158,10 @@ fn norm<
 ) {
     let part = shared_array::<[f32; 512]>();
     let lane = local_id_x();
-    let row = group_id_x() * (block_dim_x() as usize / LANES) + lane / LANES;
-    let within = lane % LANES;
-    let end = if row < rows { pieces } else { 0 };
+    let Place { row, within, end } = at;
     let (from, to) = (row * x_pitch, row * y_pitch);
     let columns = (pieces * N) as f32;
 
-    let mut held = fetch::<M, N, LANES, HELD>(x, from, within, end, 0.0);
     let mut mean = 0.0;
     if CENTRED {
         mean = sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, held, 0.0, |x| x) / columns;

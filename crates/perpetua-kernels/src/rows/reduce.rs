@@ -7,6 +7,27 @@ use crate::element::Piece;
 /// Numbers that a lane reads at a time of what does not stay in registers.
 pub(super) const TURN: usize = 8;
 
+/// Which row a lane works on, with which number among the row's lanes, and how many pieces the row has: none where there is no such row.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+pub(super) struct Place {
+    pub(super) row: usize,
+    pub(super) within: usize,
+    pub(super) end: usize,
+}
+
+/// Where this lane works.
+#[device]
+pub(super) fn place<const LANES: usize>(rows: usize, pieces: usize) -> Place {
+    let lane = local_id_x();
+    let row = group_id_x() * (block_dim_x() as usize / LANES) + lane / LANES;
+    Place {
+        row,
+        within: lane % LANES,
+        end: if row < rows { pieces } else { 0 },
+    }
+}
+
 /// The `COUNT` numbers that are a lane's from the piece number `first` of its row on, each further piece `LANES` on; `absent` behind the row's end.
 /// The row's first piece is number `from`.
 #[device]

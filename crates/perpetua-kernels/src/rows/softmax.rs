@@ -2,8 +2,32 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::{TURN, across, fetch, store};
+use super::reduce::{Place, TURN, across, fetch, place, store};
 use crate::element::Piece;
+
+/// The maximum of what has been seen and of further numbers, and the sum of the exponentials against it.
+#[device]
+pub(super) fn seen<const COUNT: usize>(numbers: [f32; COUNT], highest: f32, sum: f32) -> (f32, f32) {
+    let mut most = highest;
+    for i in 0..COUNT {
+        most = most.max(numbers[i]);
+    }
+    let mut sum = sum;
+    if most > f32::NEG_INFINITY {
+        sum *= (highest - most).exp();
+        for i in 0..COUNT {
+            sum += (numbers[i] - most).exp();
+        }
+    } else {
+        // So far there is nothing but -inf, which adds nothing, and what is no number, which makes the row none.
+        for i in 0..COUNT {
+            if numbers[i] > f32::NEG_INFINITY || numbers[i].is_nan() {
+                sum += numbers[i];
+            }
+        }
+    }
+    (most, sum)
+}
 
 /// `LANES` lanes for a row, each with `HELD` numbers of it in registers. What is longer is read again, from the cache where it holds it: a lane keeps the
 /// maximum of what it has seen of that, and the sum of the exponentials against it. Sizes and pitches count pieces of `N` numbers.
@@ -25,9 +49,7 @@ pub(super) fn softmax<
 ) {
     let part = shared_array::<[f32; 512]>();
     let lane = local_id_x();
-    let row = group_id_x() * (block_dim_x() as usize / LANES) + lane / LANES;
-    let within = lane % LANES;
-    let end = if row < rows { pieces } else { 0 };
+    let Place { row, within, end } = place::<LANES>(rows, pieces);
     let (from, to) = (row * x_pitch, row * y_pitch);
     let rest = HELD / N * LANES + within;
 
@@ -36,24 +58,7 @@ pub(super) fn softmax<
     let mut at = rest;
     while at < end {
         let numbers = fetch::<M, N, LANES, TURN>(x, from, at, end, f32::NEG_INFINITY);
-        let mut most = highest;
-        for i in 0..TURN {
-            most = most.max(numbers[i]);
-        }
-        if most > f32::NEG_INFINITY {
-            sum *= (highest - most).exp();
-            for i in 0..TURN {
-                sum += (numbers[i] - most).exp();
-            }
-        } else {
-            // So far there is nothing but -inf, which adds nothing, and what is no number, which makes the row none.
-            for i in 0..TURN {
-                if numbers[i] > f32::NEG_INFINITY || numbers[i].is_nan() {
-                    sum += numbers[i];
-                }
-            }
-        }
-        highest = most;
+        (highest, sum) = seen::<TURN>(numbers, highest, sum);
         at += TURN / N * LANES;
     }
 
@@ -97,5 +102,80 @@ pub(super) fn softmax<
         }
         store::<M, N, LANES, TURN>(y, to, at, end, numbers);
         at += TURN / N * LANES;
+    }
+}
+
+/// The gradient of the softmax, or of its logarithm, by its result `y`: `y (dy - sum(y dy))`, or `dy - exp(y) sum(dy)`. Lanes as for the softmax; so many that each has 128 registers.
+#[kernel(block_size = 512, interpret)]
+pub(super) fn softmax_backward<
+    M: Piece,
+    const N: usize,
+    const LANES: usize,
+    const HELD: usize,
+    const MEETS: bool,
+    const LOGARITHM: bool,
+>(
+    rows: usize,
+    pieces: usize,
+    x_pitch: usize,
+    y_pitch: usize,
+    y: &[M],
+    dy: &[M],
+    dx: &mut [M],
+) {
+    let part = shared_array::<[f32; 512]>();
+    let lane = local_id_x();
+    let Place { row, within, end } = place::<LANES>(rows, pieces);
+    let (from, to) = (row * x_pitch, row * y_pitch);
+    let rest = HELD / N * LANES + within;
+
+    let results = fetch::<M, N, LANES, HELD>(y, from, within, end, 0.0);
+    let mut slopes = fetch::<M, N, LANES, HELD>(dy, from, within, end, 0.0);
+    let mut sum = 0.0f32;
+    for i in 0..HELD {
+        sum += if LOGARITHM {
+            slopes[i]
+        } else {
+            slopes[i] * results[i]
+        };
+    }
+    let mut at = rest;
+    while at < end {
+        let results = fetch::<M, N, LANES, TURN>(y, from, at, end, 0.0);
+        let slopes = fetch::<M, N, LANES, TURN>(dy, from, at, end, 0.0);
+        for i in 0..TURN {
+            sum += if LOGARITHM {
+                slopes[i]
+            } else {
+                slopes[i] * results[i]
+            };
+        }
+        at += TURN / N * LANES;
+    }
+    let sum = across::<LANES, MEETS>(part, lane, sum, |a, b| a + b);
+
+    for i in 0..HELD {
+        slopes[i] = slope::<LOGARITHM>(results[i], slopes[i], sum);
+    }
+    store::<M, N, LANES, HELD>(dx, to, within, end, slopes);
+    let mut at = rest;
+    while at < end {
+        let results = fetch::<M, N, LANES, TURN>(y, from, at, end, 0.0);
+        let mut slopes = fetch::<M, N, LANES, TURN>(dy, from, at, end, 0.0);
+        for i in 0..TURN {
+            slopes[i] = slope::<LOGARITHM>(results[i], slopes[i], sum);
+        }
+        store::<M, N, LANES, TURN>(dx, to, at, end, slopes);
+        at += TURN / N * LANES;
+    }
+}
+
+/// The gradient of an element, by its result, the result's gradient, and the row's sum.
+#[device]
+fn slope<const LOGARITHM: bool>(result: f32, slope: f32, sum: f32) -> f32 {
+    if LOGARITHM {
+        slope - result.exp() * sum
+    } else {
+        result * (slope - sum)
     }
 }

@@ -103,10 +103,18 @@ fn attention_of<T: Stored>(case: &mut Case, stages: Option<f64>) -> Result<(), F
         all.push(slopes_buffer.arg());
     }
     all.push(out.part.arg());
+    let rows = batch * heads * queries;
+    let logs = case.matrix::<f32>([1, rows, rows], &vec![-3.0; rows])?;
+    let with_logs = case.chance(2);
+    if with_logs {
+        kernel = kernel.with_logs();
+        all.push(logs.part.arg());
+    }
     kernel.launch(&case.device.default_stream(), &all)?;
 
     let (q, k, v) = (in_f64(&q), in_f64(&k), in_f64(&v));
     let mut expected = Vec::new();
+    let mut of_logs = Vec::new();
     for entry in 0..batch {
         let [query_end, key_end] = lengths.as_ref().map_or([queries, keys], |all| all[entry]);
         for head in 0..heads {
@@ -119,6 +127,7 @@ fn attention_of<T: Stored>(case: &mut Case, stages: Option<f64>) -> Result<(), F
                 if query >= query_end {
                     // Not written.
                     expected.extend(vec![(-3.0, 0.0); dim]);
+                    of_logs.push((-3.0, 0.0));
                     continue;
                 }
                 let part = |x: &[f64]| x[from + hidden * dim..from + seen * dim].to_vec();
@@ -141,10 +150,13 @@ fn attention_of<T: Stored>(case: &mut Case, stages: Option<f64>) -> Result<(), F
                     } else {
                         0.0
                     };
+                let log = reference::attention_log(&q[at..at + dim], &part(&k), score);
+                of_logs.push(if with_logs { (log, bound) } else { (-3.0, 0.0) });
                 let bound = bound + 2.0 * stages.unwrap_or(0.0);
                 expected.extend(row.into_iter().map(|x| (x, bound)));
             }
         }
     }
+    compare::<f32>(&format!("logarithms of {kernel:?}"), &logs.read()?, &of_logs)?;
     compare::<T>(&format!("{kernel:?}"), &out.read()?, &expected)
 }

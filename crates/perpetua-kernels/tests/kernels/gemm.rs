@@ -23,8 +23,6 @@ impl Epilogue for Bounded {
     }
 }
 
-const EXTENTS: [usize; 16] = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 128, 131, 136];
-
 pub(crate) fn naive(case: &mut Case) -> Result<(), Failed> {
     product(case, |_, [m, n, k]| GemmKernel::naive(m, n, k))
 }
@@ -34,6 +32,12 @@ pub(crate) fn tiled(case: &mut Case) -> Result<(), Failed> {
         let tile = case.one_of(&[1, 16, 32, 64, 64, 128]);
         GemmKernel::tiled(m, n, k, tile)
     })
+}
+
+/// Of few rows or columns, as they are asked for, and as products by tensor cores find them.
+pub(crate) fn thin(case: &mut Case) -> Result<(), Failed> {
+    (case.thin, case.aligned, case.deep) = (true, case.chance(2), case.chance(2));
+    product(case, |_, [m, n, k]| GemmKernel::thin(m, n, k))
 }
 
 pub(crate) fn tensor_core(case: &mut Case) -> Result<(), Failed> {
@@ -297,11 +301,7 @@ fn product_with<F: Stored, T: Stored>(
     make: fn(&mut Case, [usize; 3]) -> GemmKernel,
 ) -> Result<(), Failed> {
     let unit = if case.aligned { 8 } else { 1 };
-    let mut size = [(); 3].map(|()| case.one_of(&EXTENTS).next_multiple_of(unit));
-    if case.deep {
-        size[2] = case.one_of(&[200, 333, 450, 600usize]).next_multiple_of(unit);
-    }
-    let [m, n, k] = size;
+    let [m, n, k] = case.product(unit);
     let transposed = [case.chance(2), case.chance(2)];
     let scales = [(1.0f32, 0.0f32), (1.0, 1.0), (-0.5, 2.0)];
     let is_int = factors == Some(Factors::I8);
@@ -342,7 +342,7 @@ fn product_with<F: Stored, T: Stored>(
         false => before.clone(),
     };
     let c_buffer = case.matrix::<T>([m, n, pitches[2]], &is_kept)?;
-    let mut kernel = make(case, size)
+    let mut kernel = make(case, [m, n, k])
         .with_transposed(transposed[0], transposed[1])
         .with_element(T::ELEMENT)
         .with_scales(alpha, beta)
@@ -372,7 +372,7 @@ fn product_with<F: Stored, T: Stored>(
     }
     all.push(c_buffer.part.arg());
     kernel.launch(&stream, &all)?;
-    let products = reference::gemm(size, transposed, &in_f64(&a), &in_f64(&b));
+    let products = reference::gemm([m, n, k], transposed, &in_f64(&a), &in_f64(&b));
     let (alpha, beta) = (f64::from(alpha), f64::from(beta));
     let expected: Vec<(f64, f64)> = products
         .iter()

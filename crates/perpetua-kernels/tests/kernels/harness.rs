@@ -15,6 +15,8 @@ pub(crate) struct Case {
     pub(crate) aligned: bool,
     /// Whether products are so deep that it takes several stages.
     pub(crate) deep: bool,
+    /// Whether they have few rows or columns.
+    pub(crate) thin: bool,
     state: u64,
 }
 
@@ -24,6 +26,7 @@ impl Case {
             device: device.clone(),
             aligned: false,
             deep: false,
+            thin: false,
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_9d1d_2a67,
         }
     }
@@ -63,6 +66,20 @@ impl Case {
             }
         }
         all
+    }
+
+    /// The size of a product, in multiples of `unit` but for what there are few of.
+    pub(crate) fn product(&mut self, unit: usize) -> [usize; 3] {
+        const EXTENTS: [usize; 16] = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 128, 131, 136];
+        let mut size = [(); 3].map(|()| self.one_of(&EXTENTS).next_multiple_of(unit));
+        if self.deep {
+            size[2] = self.one_of(&[200, 333, 450, 600usize]).next_multiple_of(unit);
+        }
+        if self.thin {
+            size[self.below(2)] = self.one_of(&[1, 1, 2, 4, 8, 9, 16]);
+            size[2] *= self.one_of(&[1, 4]);
+        }
+        size
     }
 
     /// Where a buffer begins in its surroundings, in elements: on wgpu where bindings may begin.

@@ -6,8 +6,12 @@
 extern crate perpetua_language as perpetua;
 
 mod attention;
+mod attention_gradients;
 mod builder;
+mod decode;
 mod gemm;
+mod gradients;
+mod grouped;
 mod harness;
 mod quant;
 mod rows;
@@ -21,10 +25,12 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 19] = [
+const TESTS: [Test; 31] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
+    ("gemm, thin", 80, gemm::thin),
+    ("gemm, grouped", 30, grouped::grouped),
     ("gemm, staged, places", 1, gemm::staged_places),
     ("gemm, staged", 40, gemm::staged),
     ("gemm, staged, factors", 80, gemm::staged_factors),
@@ -32,6 +38,12 @@ const TESTS: [Test; 19] = [
     ("softmax", 60, rows::softmax),
     ("layer norm", 60, rows::layer_norm),
     ("RMS norm", 60, rows::rms_norm),
+    ("RMS norm of a sum", 15, gradients::rms_norm_of_sum),
+    ("cross entropy and its gradient", 40, gradients::cross_entropy),
+    ("softmax, gradient", 20, gradients::softmax),
+    ("layer norm, gradients", 25, gradients::layer_norm),
+    ("RMS norm, gradients", 25, gradients::rms_norm),
+    ("gradients by differences", 50, gradients::differences),
     ("dequantize", 30, quant::dequantize),
     ("quantize", 40, quant::quantize),
     ("formats as gguf reads them", 1, quant::as_gguf),
@@ -39,6 +51,18 @@ const TESTS: [Test; 19] = [
     ("quantized product", 30, quant::gemm),
     ("attention", 80, attention::attention),
     ("attention, in stages", 40, attention::in_stages),
+    ("attention, gradients", 15, attention_gradients::attention),
+    (
+        "attention, gradients by tensor cores",
+        15,
+        attention_gradients::tensor_cores,
+    ),
+    (
+        "attention, gradients by differences",
+        20,
+        attention_gradients::differences,
+    ),
+    ("attention to pages", 30, decode::paged),
     ("PTX of single instructions", 1, builder::saxpy),
     ("errors", 1, gemm::errors),
 ];

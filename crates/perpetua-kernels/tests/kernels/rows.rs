@@ -8,11 +8,11 @@ use perpetua_kernels::{Kernel, LayerNormKernel, RmsNormKernel, SoftmaxKernel, re
 use crate::harness::{Case, Guarded, Stored, compare, in_f64};
 
 // Some are longer than what the registers of a row's lanes hold.
-const COLUMNS: [usize; 22] = [
+pub(crate) const COLUMNS: [usize; 22] = [
     0, 1, 2, 31, 32, 33, 100, 128, 129, 500, 1000, 1024, 1025, 3000, 4096, 4097, 5003, 8193, 16384, 16385,
     16392, 20000,
 ];
-const ROWS: [usize; 7] = [0, 1, 2, 7, 8, 9, 20];
+pub(crate) const ROWS: [usize; 7] = [0, 1, 2, 7, 8, 9, 20];
 
 /// What a test is given: a matrix, where its result goes, and both pitches.
 struct Matrix<T: Stored> {
@@ -66,7 +66,7 @@ impl<T: Stored> Matrix<T> {
 }
 
 /// Rounding errors of a sum over a row of `columns` numbers, against the sum of their magnitudes.
-fn sum_error(columns: usize) -> f64 {
+pub(crate) fn sum_error(columns: usize) -> f64 {
     (columns as f64 / 256.0 + 20.0) * 6e-8
 }
 
@@ -80,6 +80,7 @@ macro_rules! with_a_type {
         }
     };
 }
+pub(crate) use with_a_type;
 
 pub(crate) fn softmax(case: &mut Case) -> Result<(), Failed> {
     with_a_type!(case, softmax_of)

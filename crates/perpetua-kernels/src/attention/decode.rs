@@ -1,0 +1,282 @@
+//! Decoding: attention of one query an entry to keys in pages. Must not know how lanes compute it.
+
+use half::{bf16, f16};
+use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
+use perpetua_ir::back::Capability;
+use perpetua_language::kernel::resident::U32x4;
+use perpetua_language::{KernelFn, args};
+
+use super::MOST_COLUMNS;
+use super::paged::{self, HEADS, PARTS_OF_BLOCK, attention_paged_tensor_core};
+use crate::element::{Element, instance};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::operand::{Operand, check};
+
+/// Blocks that a large GPU has room for at the same time, and the fewest keys for which it is worth to have one more.
+const BLOCKS: usize = 1056;
+const LEAST_KEYS: usize = 256;
+
+/// Where keys and values lie: in pages of a pool, of which each entry of a batch has some, in an order that a table says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// Pages of the pool.
+    pub count: usize,
+    /// Keys of a page.
+    pub rows: usize,
+    /// Most pages of an entry.
+    pub of_entry: usize,
+}
+
+/// `softmax(scale q K^T) V` for one query of each head of each entry of a batch, whose keys and values lie in [`Pages`]: the step of decoding. Launched with six buffers: Q of
+/// `[batch, heads, dim]`; K and V, the pools, of `[count, rows, key heads, dim]`; the table, `u32`, of `[batch, of_entry]`, whose entry's page `i` has its keys from `i * rows` on; lengths, `u32`, how many keys
+/// each entry has; and the result of Q's shape.
+///
+/// Blocks compute parts of the keys at the same time, and a launch of its own adds them up, in their order: how many parts there are depends on the shape alone. On devices with `Capability::Matrices`
+/// [`Element::F16`] and [`Element::Bf16`] with heads of a multiple of 8 columns in buffers that begin at multiples of 16 bytes are multiplied by tensor cores: weights are rounded to that type then. Of pages only the rows
+/// below an entry's length are read, and no place of the table behind it. A page's number that is none makes an entry's result NaN. An entry of no key gets zeros.
+///
+/// ```
+/// use perpetua::device::{BackendKind, Device};
+/// use perpetua::kernels::{Kernel, PagedAttentionKernel, Pages};
+/// use perpetua::prelude::*;
+///
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let q = device.zeros::<f32>(1)?; // one head of one column
+/// let k = device.zeros::<f32>(4)?; // two pages of two keys
+/// let v = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let table = device.upload(&[1u32, 0])?;
+/// let lengths = device.upload(&[3u32])?;
+/// let out = device.zeros::<f32>(1)?;
+/// let pages = Pages { count: 2, rows: 2, of_entry: 2 };
+/// let decode = PagedAttentionKernel::new(1, 1, 1, pages);
+/// decode.launch(&device.default_stream(), args![&q, &k, &v, &table, &lengths, &out])?;
+/// assert_eq!(out.read()?, [(3.0 + 4.0 + 1.0) / 3.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PagedAttentionKernel {
+    batch: usize,
+    heads: usize,
+    key_heads: usize,
+    dim: usize,
+    pages: Pages,
+    scale: f32,
+    window: Option<usize>,
+    element: Element,
+}
+
+impl PagedAttentionKernel {
+    /// For a batch of so many entries, each with a query of `heads` heads of `dim` columns. Scores are divided by the root of `dim`.
+    pub fn new(batch: usize, heads: usize, dim: usize, pages: Pages) -> PagedAttentionKernel {
+        PagedAttentionKernel {
+            batch,
+            heads,
+            key_heads: heads,
+            dim,
+            pages,
+            scale: 1.0 / (dim.max(1) as f32).sqrt(),
+            window: None,
+            element: Element::F32,
+        }
+    }
+
+    /// Fewer heads of keys and values: neighbouring heads of queries share one, as many as there are for each. They must divide the heads.
+    pub fn with_key_heads(mut self, key_heads: usize) -> PagedAttentionKernel {
+        self.key_heads = key_heads;
+        self
+    }
+
+    /// What products of queries and keys are multiplied with.
+    pub fn with_scale(mut self, scale: f32) -> PagedAttentionKernel {
+        self.scale = scale;
+        self
+    }
+
+    /// A sliding window: a query sees so many keys, the last ones.
+    pub fn with_window(mut self, keys: usize) -> PagedAttentionKernel {
+        self.window = Some(keys);
+        self
+    }
+
+    /// The type of what is read and written, `f32` unless said otherwise.
+    pub fn with_element(mut self, element: Element) -> PagedAttentionKernel {
+        self.element = element;
+        self
+    }
+
+    /// The kernel for tensor cores, where there is one.
+    fn on_tensor_cores(&self) -> Option<KernelFn> {
+        macro_rules! of {
+            ($T:ty) => {
+                match self.dim {
+                    0..=64 => attention_paged_tensor_core::kernel::<$T, 1, 2, 4>(),
+                    65..=128 => attention_paged_tensor_core::kernel::<$T, 2, 4, 8>(),
+                    _ => attention_paged_tensor_core::kernel::<$T, 4, 8, 16>(),
+                }
+            };
+        }
+        match self.element {
+            _ if !self.dim.is_multiple_of(8) => None,
+            Element::F16 => Some(of!(f16)),
+            Element::Bf16 => Some(of!(bf16)),
+            Element::F32 => None,
+        }
+    }
+
+    fn operands(&self, kernel: &'static str) -> Result<Vec<Operand>> {
+        let range = |what, found, needed| Error::Range {
+            kernel,
+            what,
+            found,
+            needed,
+        };
+        if self.dim > MOST_COLUMNS {
+            let what = "a head's number of columns";
+            return Err(range(what, self.dim, "at most 256".into()));
+        }
+        if self.key_heads == 0 || !self.heads.is_multiple_of(self.key_heads) {
+            let needed = format!("a divisor of the {} heads", self.heads);
+            return Err(range("the number of key heads", self.key_heads, needed));
+        }
+        let Pages {
+            count,
+            rows,
+            of_entry,
+        } = self.pages;
+        if rows == 0 {
+            return Err(range("the number of a page's keys", 0, "at least 1".into()));
+        }
+        // Rows of pages are counted in 32 bits.
+        let all = count.checked_mul(rows).filter(|all| *all < u32::MAX as usize);
+        let pool = |name| {
+            let too_large = Error::TooLarge {
+                kernel,
+                operand: name,
+                shape: format!("[{count}, {rows}, {}, {}]", self.key_heads, self.dim),
+            };
+            all.and_then(|all| all.checked_mul(self.key_heads))
+                .map(|all| Operand::dense(name, all, self.dim))
+                .ok_or(too_large)
+        };
+        if of_entry
+            .checked_mul(rows)
+            .is_none_or(|most| most > u32::MAX as usize)
+        {
+            let needed = format!("so few that an entry has fewer than 2^32 keys, {rows} each");
+            return Err(range("the number of an entry's pages", of_entry, needed));
+        }
+        let queries = |name| Operand::dense(name, self.batch.saturating_mul(self.heads), self.dim);
+        Ok(vec![
+            queries("Q"),
+            pool("K")?,
+            pool("V")?,
+            Operand::dense("table", self.batch, of_entry),
+            Operand::vector("lengths", self.batch),
+            queries("result"),
+        ])
+    }
+}
+
+impl Kernel for PagedAttentionKernel {
+    fn function(&self) -> KernelFn {
+        self.on_tensor_cores()
+            .unwrap_or_else(|| instance!(self.element, paged::attention_paged,))
+    }
+
+    fn ptx_for(&self, sm: u32) -> Result<String> {
+        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
+        ptx_of(unsafe { unchecked(self.function()) }, sm)
+    }
+
+    fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
+        let plain = instance!(self.element, paged::attention_paged,);
+        let name = plain.name();
+        let operands = self.operands(name)?;
+        check(name, &operands, args)?;
+        for (operand, arg) in operands.iter().zip(args) {
+            let KernelArg::Buffer(buffer) = arg else {
+                continue;
+            };
+            let (fits, element) = match operand.name {
+                "table" | "lengths" => (buffer.element().is::<u32>(), "u32".to_owned()),
+                _ => (self.element.is(buffer.element()), format!("{:?}", self.element)),
+            };
+            if !fits {
+                return Err(Error::Stored {
+                    kernel: name,
+                    operand: operand.name,
+                    found: buffer.element().to_string(),
+                    element,
+                });
+            }
+        }
+        let [q, k, v, table, lengths, out] = args else {
+            // `check` has counted them.
+            return Ok(());
+        };
+        let rows = self.batch * self.heads;
+        if rows == 0 || self.dim == 0 {
+            return Ok(());
+        }
+        let device = stream.device();
+        let lies_right = |arg: &KernelArg<'_>| match arg {
+            KernelArg::Buffer(buffer) => buffer.ptr().place().is_multiple_of(16),
+            KernelArg::Value(_) => false,
+        };
+        let suits = device.info().capabilities.contains(&Capability::Matrices)
+            && [q, k, v].into_iter().all(lies_right);
+        let group = self.heads / self.key_heads;
+        let (mut function, heads, lanes, a_block) = match self.on_tensor_cores() {
+            Some(function) if suits => {
+                let [parts, _] = PARTS_OF_BLOCK;
+                (function, self.key_heads * group.div_ceil(HEADS), 128, parts)
+            }
+            _ => (plain, self.heads, 256, PARTS_OF_BLOCK[1]),
+        };
+        let mut matrices = [q.clone(), k.clone(), v.clone()];
+        if lanes == 128 {
+            for matrix in &mut matrices {
+                if let KernelArg::Buffer(buffer) = matrix {
+                    *matrix = KernelArg::Buffer(buffer.cast::<U32x4>()?);
+                }
+            }
+        }
+        let most = self.pages.rows * self.pages.of_entry;
+        let parts = BLOCKS
+            .div_ceil(self.batch * heads)
+            .min(most.div_ceil(LEAST_KEYS))
+            .max(1);
+        let each = most.div_ceil(parts).next_multiple_of(64);
+        let parts = most.div_ceil(each.max(1)).max(1);
+        let all_parts = parts * a_block;
+        let sums = device.alloc::<f32>(rows * all_parts * self.dim)?;
+        let totals = device.alloc::<f32>(rows * all_parts * 2)?;
+        let mut all = args![
+            self.heads,
+            group,
+            self.dim,
+            self.pages.count,
+            self.pages.rows,
+            self.pages.of_entry,
+            each,
+            self.window.unwrap_or(most),
+            self.scale
+        ]
+        .to_vec();
+        all.extend(matrices);
+        all.extend([table.clone(), lengths.clone(), sums.arg(), totals.arg()]);
+        let mut total = instance!(self.element, paged::attention_paged_total,);
+        if device.backend() == BackendKind::Cuda {
+            // SAFETY: `check` has found room for all queries, for the pools' pages, with whose number those of the table are compared before each access, and for the table, in which keys count no further than the pages of an
+            // entry. Sums and totals have been made for each part of each head. Columns are compared with how many there are, which on tensor cores are whole pieces of 16 bytes. Indices into variables are constants, into the block's memory below
+            // its lanes, and nothing is divided but by the numbers of heads and of a page's rows, which are not zero.
+            (function, total) = unsafe { (unchecked(function), unchecked(total)) };
+        }
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let grid = [number(parts), number(heads), number(self.batch)];
+        stream.launch(&function, LaunchConfig::new(grid, lanes), &all)?;
+        let all = args![self.dim, all_parts, &sums, &totals, out.clone()];
+        Ok(stream.launch(&total, LaunchConfig::new(number(rows), 256), all)?)
+    }
+}
