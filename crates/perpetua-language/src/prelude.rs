@@ -9,6 +9,8 @@ pub use crate::kernel::resident::*;
 pub use crate::kernel::scalar::{FurtherFloat as _, FurtherInteger as _, FurtherUnsigned as _};
 pub use crate::kernel::shared::*;
 pub use crate::kernel::stages::*;
+#[doc(hidden)]
+pub use crate::kernel::standard::{max, min, replace, swap, take};
 pub use crate::kernel::subgroup::*;
 pub use crate::kernel::{GridPos, KernelFn, gpu_println, volume};
 pub use crate::{Edge, GpuType, StencilConfig, args, device, kernel};

@@ -117,6 +117,8 @@ pub mod shared;
 
 pub mod matrix;
 pub mod stages;
+#[doc(hidden)]
+pub mod standard;
 pub mod subgroup;
 
 pub mod atomic;

@@ -36,7 +36,8 @@ fn pointed(f: fn(f32) -> f32) -> f32 {
 
 #[kernel]
 fn at_once(x: &mut [f32]) {
-    x[0] = (|v: f32| v * 2.0)(x[0]);
+    let both = (1, 2.0f32);
+    x[0] = (both.0)(x[0]);
 }
 
 fn main() {}

@@ -288,7 +288,7 @@ fn accesses(param: &Param<'_>, lane: &Lane<'_>) -> Option<TokenStream> {
 /// Whether all functions that the kernel calls have native code, as a constant expression.
 fn available(lane: &Lane<'_>, function: &syn::ItemFn, read: &Read<Function>) -> TokenStream {
     let types = named_types(read, None);
-    callees(&lane.callees, &called_methods(&function.block), &types)
+    callees(&lane.callees, &called_methods(&function.block), &types, None)
 }
 
 /// The types that a function names, and its own, as paths begin with them.
@@ -331,7 +331,13 @@ pub(super) fn callees(
     functions: &[TokenStream],
     methods: &[syn::Ident],
     types: &[TokenStream],
+    own: Option<(&TokenStream, &syn::Ident)>,
 ) -> TokenStream {
+    // A method calls no other of its own name and type, so it does not ask itself.
+    let plain = |ty: &TokenStream| ty.to_string().replace(['<', '>', ' '], "");
+    let itself = |name: &syn::Ident, ty: &TokenStream| {
+        own.is_some_and(|(of, method)| name == method && (plain(ty) == plain(of) || plain(ty) == "Self"))
+    };
     let flag = |name: &syn::Ident| native_flag(&name.unraw().to_string());
     let methods: Vec<&syn::Ident> = methods
         .iter()
@@ -343,7 +349,8 @@ pub(super) fn callees(
     });
     let asked = methods.iter().flat_map(|name| {
         let flag = flag(name);
-        types.iter().map(move |ty| quote!(&& #ty::#flag))
+        let types = types.iter().filter(move |ty| !itself(name, ty));
+        types.map(move |ty| quote!(&& #ty::#flag))
     });
     quote! {{
         trait Fallback { #(#fallbacks)* }

@@ -98,7 +98,8 @@ impl Sibling<'_> {
             .read
             .map_or_else(Vec::new, |read| named_types(read, self.own));
         let available = if supported {
-            callees(&lane.callees, &called_methods(self.block), &types)
+            let own = self.own.map(|own| (own, &self.sig.ident));
+            callees(&lane.callees, &called_methods(self.block), &types, own)
         } else {
             let called = self
                 .read

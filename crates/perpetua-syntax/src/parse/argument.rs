@@ -59,9 +59,23 @@ impl Reader {
                     | "sort_by_key"
                     | "sort_unstable_by_key"
                     | "sort_by"
-                    | "sort_unstable_by",
+                    | "sort_unstable_by"
+                    | "binary_search_by"
+                    | "is_sorted_by"
+                    | "is_sorted_by_key"
+                    | "fill_with"
+                    | "get_or_insert_with"
+                    | "take_if"
+                    | "is_err_and",
                 0
-            ) | ("map_or" | "map_or_else", 1)
+            ) | (
+                "map_or"
+                    | "map_or_else"
+                    | "binary_search_by_key"
+                    | "select_nth_unstable_by"
+                    | "select_nth_unstable_by_key",
+                1
+            )
         );
         self.read_argument(arg, function)
     }

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::expr::{peel, usize_literal};
+use super::library::copied_within;
 use super::path::{is_variant, segment_names, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::{binding, block, local};
@@ -19,6 +20,10 @@ impl Reader {
     pub(super) fn read_call(&mut self, call: &syn::ExprCall) -> (Span, ExprKind) {
         let path = match peel(&call.func) {
             syn::Expr::Path(path) => path,
+            function @ syn::Expr::Closure(_) => {
+                let args = self.read_arguments(call);
+                return (call.func.span(), self.apply(function, args).kind);
+            }
             other => {
                 self.refuse(other, Refusal::CalleeExpr);
                 return (call.func.span(), ExprKind::Tuple(Vec::new()));
@@ -169,6 +174,9 @@ impl Reader {
             name_of(&call.method).as_str(),
         ) {
             return self.read_get_part(call, range);
+        }
+        if let Some(longer) = copied_within(call) {
+            return self.read_expr(&longer).kind;
         }
         if self.is_chain(call) {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));

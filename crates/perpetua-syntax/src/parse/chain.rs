@@ -44,6 +44,10 @@ pub(super) enum Item {
     },
     /// `start + index`.
     Count(Expr),
+    /// One value, whatever the index.
+    Same(Expr),
+    /// Those of so many, again and again.
+    Cycle(Box<Item>, Expr),
     Enumerate(Box<Item>),
     Zip(Box<Item>, Box<Item>),
     /// At `first + index * step`.
@@ -61,6 +65,10 @@ pub(super) enum Item {
 pub(super) struct Bound {
     pub(super) item: Item,
     pub(super) count: Expr,
+    /// What is done with each item, and what the names in it mean: each with its place among the locals.
+    pub(super) steps: Vec<Step>,
+    pub(super) names: Vec<(String, usize)>,
+    pub(super) owned: bool,
     pub(super) remainder: Option<(String, Expr)>,
     pub(super) position: Option<String>,
     /// Of a range: where it starts and ends.

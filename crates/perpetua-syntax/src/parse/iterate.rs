@@ -3,7 +3,10 @@
 //! goes over, and a position where it is `mut`.
 
 mod bound;
+mod compare;
 mod end;
+mod forms;
+mod index;
 mod item;
 mod names;
 mod pick;
@@ -17,7 +20,7 @@ use super::sugar::{block, expr, local};
 use crate::ast::{BinaryOp, Expr, ExprKind, Line, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember};
 use crate::nesting::Level;
 use item::{binary, declare, method};
-pub use names::{ADAPTORS, ENDS, SOURCES};
+pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
 use syn::spanned::Spanned;
 
 /// What the loop counts.
@@ -45,6 +48,16 @@ pub(super) struct Chain {
     advances: bool,
 }
 
+/// `usize::MAX`.
+fn most(line: Line) -> Expr {
+    let most = TypeMember {
+        ty: Type::Scalar(Scalar::Usize),
+        via: None,
+        name: "MAX".to_owned(),
+    };
+    expr(line, ExprKind::TypeConst(Box::new(most)))
+}
+
 fn is_adaptor(name: &str) -> bool {
     ADAPTORS.contains(&name)
 }
@@ -58,6 +71,11 @@ impl Step {
     /// Whether there are as many items behind it as in front.
     fn keeps_length(&self) -> bool {
         self.is_each() || matches!(self, Step::Enumerate(_))
+    }
+
+    /// Whether it counts or remembers in a variable in front of the loop.
+    fn has_state(&self) -> bool {
+        !self.is_alone() && !matches!(self, Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_))
     }
 
     /// Whether it looks at each item by itself, so that their order does not matter to it.
@@ -110,6 +128,7 @@ impl Reader {
         match peel(value) {
             syn::Expr::Range(_) => true,
             syn::Expr::MethodCall(call) => self.is_chain(call),
+            syn::Expr::Call(call) => forms::source(call).is_some(),
             other => self.bound_iterator(other).is_some(),
         }
     }
@@ -156,13 +175,7 @@ impl Reader {
                     (Some(start), None) => {
                         let start = self.read_expr(start);
                         let start = chain.name(self, "start", start);
-                        let most = TypeMember {
-                            ty: Type::Scalar(Scalar::Usize),
-                            via: None,
-                            name: "MAX".to_owned(),
-                        };
-                        let most = expr(chain.line, ExprKind::TypeConst(Box::new(most)));
-                        Source::Items(Item::Count(start), most)
+                        Source::Items(Item::Count(start), most(chain.line))
                     }
                     _ => Source::Range(self.read_range(value)),
                 };
@@ -172,11 +185,14 @@ impl Reader {
                 self.read_chain(&call.receiver, chain);
                 self.read_adaptor(call, chain);
             }
+            syn::Expr::Call(call) if let Some(source) = forms::source(call) => {
+                self.read_made(&source, chain);
+            }
             syn::Expr::Reference(reference) if self.bound_iterator(&reference.expr).is_some() => {
                 self.read_chain(&reference.expr, chain);
                 chain.advances = true;
             }
-            other if let Some(bound) = self.bound_iterator(other) => self.read_bound(&bound, chain),
+            other if let Some(bound) = self.bound_iterator(other) => self.read_bound(other, &bound, chain),
             other => {
                 chain.owned = true;
                 let base = self.read_expr(other);
@@ -267,7 +283,26 @@ impl Reader {
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
             ("into_iter" | "peekable", None) => {}
-            ("clone", None) => chain.advances = false,
+            ("clone", None) if !chain.steps.iter().any(Step::has_state) => chain.advances = false,
+            ("cycle", None) if let Some(()) = self.indexed(chain) => {
+                self.count_once(chain);
+                chain.items(|item, count| {
+                    let some = binary(BinaryOp::Ne, count.clone(), number(line, 0));
+                    let [most, none] =
+                        [most(line), number(line, 0)].map(|value| block(line, Vec::new(), Some(value)));
+                    let none = ExprKind::Block {
+                        label: None,
+                        block: none,
+                    };
+                    let all = ExprKind::If {
+                        cond: Box::new(some),
+                        then: most,
+                        otherwise: Some(Box::new(expr(line, none))),
+                    };
+                    (Item::Cycle(Box::new(item), count), expr(line, all))
+                });
+                self.count_once(chain);
+            }
             ("by_ref", None) => chain.advances = chain.stands.is_some(),
             ("map", Some(f)) => chain.steps.push(Step::Map(f.clone())),
             ("filter", Some(f)) => chain.steps.push(Step::Filter(f.clone())),
@@ -385,115 +420,6 @@ impl Reader {
                 self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
             }
             _ => self.refuse_named(&call.method, Refusal::Iterator, &name),
-        }
-    }
-
-    /// Computes in front of the loop how many there are.
-    fn count_once(&mut self, chain: &mut Chain) {
-        if let Source::Items(_, count) = &mut chain.source {
-            let name = self.fresh("count");
-            let value = std::mem::replace(count, local(&name, chain.line));
-            chain.setup.push(declare(&name, value, false));
-        }
-    }
-
-    /// A counter in front of the loop.
-    fn counter(&mut self, chain: &mut Chain) -> String {
-        let name = self.fresh("counter");
-        chain.setup.push(declare(&name, number(chain.line, 0), true));
-        name
-    }
-
-    /// Goes over `counted` beside the chain, whose items are not known by their indices; `first`: its items stand in front.
-    fn zip_counted(&mut self, chain: &mut Chain, mut counted: Chain, first: bool) {
-        // What stands in front is computed in front.
-        if first {
-            counted.setup.append(&mut chain.setup);
-            chain.setup = counted.setup;
-        } else {
-            chain.setup.append(&mut counted.setup);
-        }
-        let Source::Items(item, count) = counted.source else {
-            return;
-        };
-        let (count, counter) = (chain.name(self, "count", count), self.counter(chain));
-        chain.owned = true;
-        chain.steps.push(Step::Zip(counter, Box::new(item), count, first));
-    }
-
-    /// Makes all of it items by index, with what is done to each by itself; `None` where one item depends on others.
-    fn indexed(&mut self, chain: &mut Chain) -> Option<()> {
-        self.indexed_source(chain);
-        if chain.advances || !chain.steps.iter().all(Step::is_each) {
-            return None;
-        }
-        let steps = std::mem::take(&mut chain.steps);
-        if !steps.is_empty() {
-            // Nobody may compute it at an index that there is not.
-            chain.owned = true;
-            chain.items(|item, count| (Item::Changed(Box::new(item), steps), count));
-        }
-        Some(())
-    }
-
-    /// Makes the numbers of a range items by index.
-    fn indexed_source(&mut self, chain: &mut Chain) {
-        let Source::Range(range) = &mut chain.source else {
-            return;
-        };
-        let Range {
-            start,
-            end,
-            inclusive,
-            adaptors,
-        } = range.clone();
-        let start = chain.name(self, "start", start);
-        let end = chain.name(self, "end", end);
-        let line = chain.line;
-        let op = if inclusive { BinaryOp::Le } else { BinaryOp::Lt };
-        let some = binary(op, start.clone(), end.clone());
-        let none = ExprKind::Block {
-            label: None,
-            block: block(line, Vec::new(), Some(number(line, 0))),
-        };
-        // The way from the first to the last may be longer than their type has numbers.
-        let [first, last] = [start.clone(), end].map(|end| {
-            let (value, ty) = (Box::new(end), Type::Scalar(Scalar::Usize));
-            expr(line, ExprKind::Cast { value, ty })
-        });
-        let mut way = binary(BinaryOp::Sub, last, first);
-        if inclusive {
-            way = method(way, "saturating_add", vec![number(line, 1)]);
-        }
-        let count = ExprKind::If {
-            cond: Box::new(some),
-            then: block(line, Vec::new(), Some(way)),
-            otherwise: Some(Box::new(expr(line, none))),
-        };
-        chain.source = Source::Items(Item::Count(start), expr(line, count));
-        self.count_once(chain);
-        for adaptor in adaptors {
-            self.adapt(chain, adaptor);
-        }
-    }
-
-    /// The other way round, or with steps between.
-    fn adapt(&mut self, chain: &mut Chain, adaptor: RangeAdaptor) {
-        let line = chain.line;
-        match (&mut chain.source, adaptor) {
-            (Source::Range(range), adaptor) => range.adaptors.push(adaptor),
-            (Source::Items(..), RangeAdaptor::Rev) => chain.items(|item, count| {
-                let last = method(count.clone(), "wrapping_sub", vec![number(line, 1)]);
-                (Item::Rev(Box::new(item), last), count)
-            }),
-            (Source::Items(..), RangeAdaptor::StepBy(step)) => {
-                let step = chain.name(self, "step", *step);
-                chain.items(|item, count| {
-                    let count = method(count, "div_ceil", vec![step.clone()]);
-                    (Item::From(Box::new(item), number(line, 0), step), count)
-                });
-                self.count_once(chain);
-            }
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::expr::peel;
 use super::path::segment_names;
-use super::reader::{Reader, line_of};
+use super::reader::{Reader, line_of, name_of};
 use super::sugar::{binding, block, expr, local, statement};
 use crate::ast::{
     BinaryOp, Expr, ExprKind, GenericArg, Line, REVERSED, Stmt, StmtKind, Type, TypeMember, UnaryOp,
 };
+use quote::quote_spanned;
 use syn::spanned::Spanned;
 
 /// The functions: module, name, arguments.
@@ -42,6 +43,40 @@ pub(super) fn reversed(value: Expr) -> ExprKind {
         generics: Vec::new(),
         args: Vec::new(),
     }
+}
+
+/// `x.copy_within(a..b, to)` as a loop, backwards where it goes up; `None` of other calls.
+pub(super) fn copied_within(call: &syn::ExprMethodCall) -> Option<syn::Expr> {
+    let ("copy_within", [range, to]) = (
+        name_of(&call.method).as_str(),
+        &call.args.iter().collect::<Vec<_>>()[..],
+    ) else {
+        return None;
+    };
+    let syn::Expr::Range(range) = peel(range) else {
+        return None;
+    };
+    let (on, span) = (&call.receiver, call.method.span());
+    let start = match &range.start {
+        Some(start) => quote_spanned!(span=> #start),
+        None => quote_spanned!(span=> 0usize),
+    };
+    let end = match (&range.end, &range.limits) {
+        (None, _) => quote_spanned!(span=> __all.len()),
+        (Some(end), syn::RangeLimits::HalfOpen(_)) => quote_spanned!(span=> #end),
+        (Some(last), syn::RangeLimits::Closed(_)) => quote_spanned!(span=> #last + 1),
+    };
+    let tokens = quote_spanned! { span=> {
+        let __all = #on.as_mut_slice();
+        let (__from, __to): (usize, usize) = (#start, #to);
+        let __len = __all[__from..#end].len();
+        let _ = __all[__to..][..__len].len();
+        for __at in 0..__len {
+            let __at = if __to <= __from { __at } else { __len - 1 - __at };
+            __all[__to + __at] = __all[__from + __at];
+        }
+    }};
+    syn::parse2(tokens).ok()
 }
 
 impl Reader {

@@ -7,6 +7,7 @@
 
 mod argument;
 mod block;
+pub mod by_example;
 mod call;
 mod chain;
 mod control;

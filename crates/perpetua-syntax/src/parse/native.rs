@@ -149,8 +149,14 @@ impl<'ast> Visit<'ast> for Found<'_> {
                 if matches!(
                     name.as_str(),
                     "iter" | "iter_mut" | "into_iter" | "windows" | "split_at" | "split_at_mut" | "try_into"
-                ) || name.contains("chunks")
+                ) || name.contains("chunk")
                     || name.starts_with("sort")
+                    || name.starts_with("select_nth")
+                    || name.starts_with("strip_")
+                    || matches!(
+                        name.as_str(),
+                        "split_at_checked" | "copy_within" | "swap_with_slice"
+                    )
                     || is_range(&call.receiver) && name != "rev" && name != "step_by"
                 {
                     self.note("iterators and parts of slices", expr);

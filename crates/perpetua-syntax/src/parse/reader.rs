@@ -215,6 +215,21 @@ impl Reader {
             .find_map(|(place, bound)| (*place == at).then_some(bound))
     }
 
+    /// The iterator whose position has this name.
+    pub(super) fn standing_at(&self, position: &str) -> Option<Bound> {
+        let stands = |bound: &&Bound| bound.position.as_deref() == Some(position);
+        self.iterators
+            .iter()
+            .map(|(_, bound)| bound)
+            .find(stands)
+            .cloned()
+    }
+
+    /// The place among the locals of what a name means here.
+    pub(super) fn place_of(&self, name: &str) -> Option<usize> {
+        self.locals.iter().rposition(|local| local == name)
+    }
+
     /// Whether `name` is a local here.
     pub(super) fn is_local(&self, name: &str) -> bool {
         self.named.get(name).is_some_and(|count| *count > 0)

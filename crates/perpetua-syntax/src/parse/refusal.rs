@@ -78,7 +78,7 @@ refusals! {
     Yield: "`yield`" => "store results through a `&mut [T]` parameter";
     RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
     Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out";
-    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` binds `iter`, `chunks` and their kin without closures";
+    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` gives it a name, which may be `mut` but for `take_while`, `flat_map` and `flatten`";
     IteratorOrder: "`{}` here" => "call it in front of `filter`, `flat_map` and their kin; of `zip` one side may have them";
     IteratorMove: "`move` before a closure of an iterator that names the changing `{}`" => "remove `move`: the closure ends before what it captures";
     OpenRange: "`for` over a range without a start" => "write the start, such as `0..n`";
@@ -104,7 +104,7 @@ refusals! {
     PrintMacro: "the macro `{}!`" => "write `gpu_println!`";
     VecMacro: "the macro `vec!`" => "use an array `[value; N]`, or a slice parameter";
     FormatMacro: "the macro `{}!`" => "print with `gpu_println!`";
-    OtherMacro: "the macro `{}!`" => "write out what it expands to";
+    OtherMacro: "the macro `{}!`" => "move its `macro_rules!` into the function, or write out what it expands to";
 
     // Patterns.
     RestPattern: "this `..` in a pattern" => "write one `..`, or `_` for each element";

@@ -26,6 +26,8 @@ pub(super) fn read(
     belongs: &Belongs<'_>,
     file: &str,
 ) -> syn::Result<Read<Function>> {
+    let expanded = super::by_example::expanded_body(block)?;
+    let block = expanded.as_ref().unwrap_or(block);
     let mut reader = Reader::default();
     let own = reader.read_own(belongs);
     match belongs {

@@ -19,7 +19,7 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("let y = §try { 3 };", &[(R::TryBlock, "")]),
     // Expressions.
     ("let f = §async |a: f32| a + 1.0;", &[(R::AsyncBlock, "")]),
-    ("(§|a: f32| a)(1.0);", &[(R::CalleeExpr, "")]),
+    ("(§x.f)(1.0);", &[(R::CalleeExpr, "")]),
     ("let y = §n.await;", &[(R::Await, "")]),
     ("§yield n;", &[(R::Yield, "")]),
     ("let y = (§let 1 = n);", &[(R::LetExpr, "")]),

@@ -48,6 +48,7 @@ mod places;
 mod random;
 mod strangers;
 mod structs;
+mod sweep;
 mod traits;
 mod values;
 mod variants;

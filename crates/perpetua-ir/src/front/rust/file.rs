@@ -27,6 +27,7 @@ mod generic;
 mod globs;
 mod handlers;
 mod inner;
+mod known;
 mod lookup;
 mod marks;
 mod modules;

@@ -87,13 +87,17 @@ fn parts(text: &mut String) -> std::fmt::Result {
     writeln!(text, "{}.", quoted(slice::METHODS))?;
     text.push_str(
         "\n## Iterators\n\nA chain is written where it is used: it begins with a slice, an array, a range or one of the first row, goes on with any of \
-         the\nsecond, and ends with `for` or one of the third. A `let` binds an iterator without closures; `next` and its kin go on with one that is `mut`.\n\n\
+         the\nsecond, and ends with `for` or one of the third. A `let` gives an iterator a name; `next` and its kin go on with one that is `mut`.\n\n\
          | methods | what they do |\n|---|---|\n",
     );
     for (names, what) in [
         (iterate::SOURCES, "make an iterator of a slice or an array"),
         (iterate::ADAPTORS, "make an iterator of another"),
         (iterate::ENDS, "end it"),
+        (
+            iterate::FUNCTIONS,
+            "functions of `std::iter`: make an iterator, too",
+        ),
     ] {
         writeln!(text, "| {} | {what} |", quoted(names))?;
     }

@@ -9,6 +9,7 @@ use crate::parse::expr::peel;
 use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, name_of};
 use crate::parse::sugar::{expr, local, statement};
+use syn::visit::Visit;
 
 /// `position = start + index + 1`.
 pub(super) fn moved(position: &str, start: Expr, index: Expr) -> Stmt {
@@ -20,6 +21,47 @@ pub(super) fn moved(position: &str, start: Expr, index: Expr) -> Stmt {
     );
     let (place, value) = (Box::new(local(position, line)), Box::new(value));
     statement(expr(line, ExprKind::Assign { place, value }))
+}
+
+/// Finds the locals that are named.
+struct Locals<'a> {
+    reader: &'a Reader,
+    found: &'a mut Vec<(String, usize)>,
+}
+
+impl Visit<'_> for Locals<'_> {
+    fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+        if let Some(name) = single_name(&path.path)
+            && let Some(at) = self.reader.place_of(&name)
+        {
+            self.found.push((name, at));
+        }
+    }
+}
+
+impl Chain {
+    /// The locals that its functions name, each with its place among the locals.
+    fn name_locals(&self, reader: &Reader, found: &mut Vec<(String, usize)>) {
+        let mut locals = Locals { reader, found };
+        let mut steps: Vec<&Step> = self.steps.iter().collect();
+        if let Source::Items(Item::Changed(_, changed), _) = &self.source {
+            steps.extend(changed);
+        }
+        for step in steps {
+            if let Step::Map(f)
+            | Step::Filter(f)
+            | Step::FilterMap(f)
+            | Step::TakeWhile(f)
+            | Step::MapWhile(f)
+            | Step::SkipWhile(_, f)
+            | Step::Scan(_, f)
+            | Step::Inspect(f)
+            | Step::Flat(Some(f)) = step
+            {
+                locals.visit_expr(f);
+            }
+        }
+    }
 }
 
 impl Reader {
@@ -59,6 +101,7 @@ impl Reader {
         let init = peel(init);
         let known = match init {
             syn::Expr::MethodCall(call) => self.is_chain(call),
+            syn::Expr::Call(call) => super::forms::source(call).is_some(),
             syn::Expr::Range(range) => {
                 let half_open = matches!(range.limits, syn::RangeLimits::HalfOpen(_));
                 range.start.is_some() && range.end.is_some() && half_open
@@ -81,16 +124,27 @@ impl Reader {
             }
             _ => None,
         };
-        let copied = chain.steps.iter().all(|step| matches!(step, Step::Copied));
-        if (!copied || self.indexed(&mut chain).is_none())
+        // What is done with each item by itself belongs to the item; all else is done where items are asked for.
+        if self.indexed(&mut chain).is_none() {
+            self.indexed_source(&mut chain);
+        }
+        let lost = |step: &Step| matches!(step, Step::TakeWhile(_) | Step::Flat(_));
+        if ident.mutability.is_some()
+            && chain.steps.iter().any(lost)
             && let syn::Expr::MethodCall(call) = init
         {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
         }
-        self.count_once(&mut chain);
+        let mut names = Vec::new();
+        chain.name_locals(self, &mut names);
+        let count_name = self.fresh("count");
+        let line = chain.line;
         let Source::Items(item, count) = chain.source else {
             return Some(chain.setup);
         };
+        let moves = ident.mutability.is_some();
+        chain.setup.push(declare(&count_name, count, moves));
+        let count = local(&count_name, line);
         let name = name_of(&ident.ident);
         if ident.mutability.is_some() {
             self.declare_mutable(&name);
@@ -105,6 +159,9 @@ impl Reader {
             Bound {
                 item,
                 count,
+                steps: chain.steps,
+                names,
+                owned: chain.owned,
                 remainder,
                 position,
                 ends,
@@ -114,16 +171,29 @@ impl Reader {
     }
 
     /// A chain that goes on where the iterator stands.
-    pub(super) fn read_bound(&mut self, bound: &Bound, chain: &mut Chain) {
+    pub(super) fn read_bound(&mut self, value: &syn::Expr, bound: &Bound, chain: &mut Chain) {
         let Bound {
             item,
             count,
+            steps,
+            names,
+            owned,
             remainder,
             position,
             ends: _,
         } = bound.clone();
+        if let Some((name, _)) = names.iter().find(|(name, at)| self.place_of(name) != Some(*at)) {
+            self.error(
+                value,
+                format!(
+                    "`{name}` means something else here than where the iterator was made: give one of the two another name"
+                ),
+            );
+        }
         chain.remainder = remainder;
         chain.source = Source::Items(item, count);
+        chain.steps = steps;
+        chain.owned = owned;
         let Some(position) = position else {
             return;
         };

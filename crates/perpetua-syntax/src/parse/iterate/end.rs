@@ -14,6 +14,12 @@ impl Reader {
         if !self.starts_chain(&call.receiver) {
             return None;
         }
+        if let Some(longer) = self.longer_end(call) {
+            return Some(self.read_expr(&longer).kind);
+        }
+        if let Some(compared) = self.read_items_compared(call) {
+            return Some(compared);
+        }
         let (name, line) = (name_of(&call.method), line_of(call.method.span()));
         let args: Vec<&syn::Expr> = call.args.iter().collect();
         let ty = match call.turbofish.as_ref().and_then(|fish| fish.args.first()) {
@@ -40,6 +46,7 @@ impl Reader {
         let mut chain = self.read_iterable(&call.receiver);
         match (name.as_str(), &args[..]) {
             ("next", []) => return Some(self.read_pick(chain, Some(number(line, 0)), true)),
+            ("next_back", []) if chain.stands.is_some() => return Some(self.read_back(chain)),
             ("peek", []) => {
                 let item = self.read_pick(chain, Some(number(line, 0)), false);
                 let item = method(expr(line, item), "as_ref", Vec::new());

@@ -123,6 +123,12 @@ impl Item {
                 let way = expr(line, ExprKind::Cast { value, ty });
                 binary(BinaryOp::Add, start.clone(), way)
             }
+            Item::Same(value) => value.clone(),
+            Item::Cycle(inner, count) => {
+                let name = reader.fresh("at");
+                before.push(declare(&name, binary(BinaryOp::Rem, at(), count.clone()), false));
+                inner.at(reader, &name, line, before)
+            }
             Item::Enumerate(inner) => {
                 let item = inner.at(reader, index, line, before);
                 pair(line, at(), item)

@@ -41,6 +41,7 @@ pub const ADAPTORS: &[&str] = &[
     "by_ref",
     "clone",
     "peekable",
+    "cycle",
 ];
 
 /// The methods that end an iterator.
@@ -62,11 +63,43 @@ pub const ENDS: &[&str] = &[
     "position",
     "find",
     "find_map",
+    "rfold",
+    "try_fold",
+    "try_for_each",
+    "rposition",
+    "rfind",
     "next",
+    "next_back",
     "nth",
+    "nth_back",
     "last",
     "len",
+    "is_empty",
     "peek",
+    "next_if",
+    "next_if_eq",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "cmp",
+    "partial_cmp",
+    "is_sorted",
+    "is_sorted_by",
+    "is_sorted_by_key",
     "remainder",
     "into_remainder",
+];
+
+/// The functions of `std::iter` that make an iterator.
+pub const FUNCTIONS: &[&str] = &[
+    "zip",
+    "once",
+    "repeat",
+    "repeat_n",
+    "repeat_with",
+    "from_fn",
+    "successors",
 ];

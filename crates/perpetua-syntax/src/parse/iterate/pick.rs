@@ -1,7 +1,7 @@
 //! `next`, `nth`, `last`, `remainder`: one item of a chain. An item that lies in memory is not looked at before its user does:
 //! the option is a reference and whether it is there.
 
-use super::item::{binary, declare, method};
+use super::item::{binary, declare, method, when};
 use super::{Chain, Source, bound, number};
 use crate::ast::{BinaryOp, Expr, ExprKind, PICK, SLICE, UnaryOp, Variant};
 use crate::parse::chain::Step;
@@ -43,6 +43,66 @@ impl Reader {
         ExprKind::Block {
             label: None,
             block: block(line, stmts, Some(value)),
+        }
+    }
+
+    /// `next_back` of a bound iterator, which has one fewer then.
+    pub(super) fn read_back(&mut self, chain: Chain) -> ExprKind {
+        let line = chain.line;
+        let Some((position, _)) = &chain.stands else {
+            return ExprKind::Tuple(Vec::new());
+        };
+        let Some(bound) = self.standing_at(position) else {
+            return ExprKind::Tuple(Vec::new());
+        };
+        let there = self.fresh("there");
+        let left = binary(BinaryOp::Lt, local(position, line), bound.count.clone());
+        let mut stmts = vec![declare(&there, left, false)];
+        let fewer = method(bound.count.clone(), "wrapping_sub", vec![number(line, 1)]);
+        let (place, value) = (Box::new(bound.count), Box::new(fewer));
+        stmts.push(when(
+            local(&there, line),
+            ExprKind::Assign {
+                place: place.clone(),
+                value,
+            },
+        ));
+        let at = self.fresh("at");
+        stmts.push(declare(&at, *place, false));
+        let mut inner = Vec::new();
+        let item = bound.item.at(self, &at, line, &mut inner);
+        if !bound.owned {
+            stmts.extend(inner);
+            let value = method(item, PICK, vec![local(&there, line)]);
+            return ExprKind::Block {
+                label: None,
+                block: block(line, stmts, Some(value)),
+            };
+        }
+        let payload = Some(Box::new(item));
+        let some = ExprKind::Variant {
+            variant: Variant::Some,
+            payload,
+        };
+        let none = ExprKind::Variant {
+            variant: Variant::None,
+            payload: None,
+        };
+        let none = block(line, Vec::new(), Some(expr(line, none)));
+        let chosen = ExprKind::If {
+            cond: Box::new(local(&there, line)),
+            then: block(line, inner, Some(expr(line, some))),
+            otherwise: Some(Box::new(expr(
+                line,
+                ExprKind::Block {
+                    label: None,
+                    block: none,
+                },
+            ))),
+        };
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(expr(line, chosen))),
         }
     }
 

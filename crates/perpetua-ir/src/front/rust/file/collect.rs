@@ -1,6 +1,5 @@
 //! Collects the items of a file.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of}
 use super::modules::{Beside, Files};
 use super::{Block, Defaults, Item, ItemKind, Items, Kernel, ModulePath};
 use crate::front::rust::describe::TypeDesc;
-use crate::front::rust::gpu_type::GpuType;
 use crate::front::rust::resolve::members::MemberKind;
 use crate::front::rust::source::{SourceError, SourceRefusal};
 
@@ -90,24 +88,7 @@ impl Items {
             // What has its name is no module.
             collector.items.items.entry(path).or_insert(Item { module, kind });
         }
-        let orderings =
-            ["std", "core"].map(|krate| (format!("{krate}::cmp::Ordering"), Ordering::describe()));
-        let types = types.iter().map(|(path, ty)| ((*path).to_owned(), ty.clone()));
-        for (path, ty) in types.chain(orderings) {
-            let path: Vec<String> = path.split("::").map(str::to_owned).collect();
-            let kind = ItemKind::Described(ty);
-            collector
-                .items
-                .modules
-                .extend((1..path.len()).map(|n| path[..n].to_vec()));
-            collector.items.items.insert(
-                path,
-                Item {
-                    module: Vec::new(),
-                    kind,
-                },
-            );
-        }
+        collector.standard_library(types);
         // One file after the other, as they are mended.
         let Some((file, _)) = collector.errors.first().cloned() else {
             collector.items.settle();

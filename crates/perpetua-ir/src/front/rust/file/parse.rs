@@ -58,6 +58,8 @@ pub(super) fn file_within(text: &str, file: &str, around: usize) -> Result<syn::
     }
     let mut parsed = syn::parse_file(text).map_err(|error| without_end(text, failed(error)))?;
     super::conditions::apply(&mut parsed).map_err(failed)?;
+    perpetua_syntax::parse::by_example::expand_file(&mut parsed).map_err(failed)?;
+    super::conditions::apply(&mut parsed).map_err(failed)?;
     Ok(parsed)
 }
 

@@ -201,6 +201,30 @@ impl Checker<'_> {
             let ty = self.ty(ty, line)?;
             return Ok(self.make(line, ty, ExprKind::Identity(name == "product")));
         }
+        if let (Some("Try"), [value]) = (via, args) {
+            let value = self.expr(value, None)?;
+            let to = hint.map(|hint| self.types.shallow(hint));
+            let good = match &to {
+                Some(Ty::Option(of) | Ty::Result(of, _)) => {
+                    self.unify(line, of, &value.ty)?;
+                    (to.clone(), matches!(to, Some(Ty::Option(_))))
+                }
+                _ => (None, true),
+            };
+            let (Some(ty), option) = good else {
+                return Err(self.error(
+                    line,
+                    "whether this gives an `Option` or a `Result` is not known here",
+                    "say it: `|all, item| -> Option<u32> { … }`",
+                ));
+            };
+            let variant = if option {
+                syntax::Variant::Some
+            } else {
+                syntax::Variant::Ok
+            };
+            return Ok(self.variant_of(variant, Some(value), &ty, line));
+        }
         if let (Some("array"), [function]) = (via, args) {
             let written = self.ty(ty, line)?;
             let len = match (

@@ -24,7 +24,10 @@ impl Checker<'_> {
     ) -> Result<Expr> {
         let op = name.trim_start_matches("checked_");
         let overflowing = methods::lookup(scalar, &format!("overflowing_{op}"));
-        let Some(signature) = overflowing.ok().filter(|known| known.args.len() == args.len()) else {
+        let by_overflow = |known: &methods::Signature| {
+            known.args.len() == args.len() && !matches!(known.method, methods::Method::Written(_))
+        };
+        let Some(signature) = overflowing.ok().filter(by_overflow) else {
             return self.guarded(scalar, receiver, op, args, line);
         };
         let own = Ty::Scalar(scalar);

@@ -58,7 +58,10 @@ impl Checker<'_> {
                     };
                     let init = match (init, &annotated) {
                         (Some(init), Some(ty)) => Some(self.expr_as(init, ty)?),
-                        (Some(init), None) => Some(self.expr(init, None)?),
+                        (Some(init), None) => {
+                            let hint = self.expected_of(pattern);
+                            Some(self.expr(init, hint.as_ref())?)
+                        }
                         (None, _) => None,
                     };
                     let ty = match (annotated, &init) {
@@ -82,9 +85,25 @@ impl Checker<'_> {
         Ok((checked, diverges))
     }
 
+    /// What is expected of a variable that is what its block gives: how a `fold` starts, whose closure asks for the type.
+    fn expected_of(&mut self, pattern: &syntax::Pattern) -> Option<Ty> {
+        match (&pattern.kind, &self.expected) {
+            (PatternKind::Binding { name, .. }, Some((expected, _))) if name == expected => {
+                self.expected.take().map(|(_, ty)| ty)
+            }
+            _ => None,
+        }
+    }
+
     /// A block and the type of its value.
     pub(super) fn block(&mut self, block: &syntax::Block, hint: Option<&Ty>) -> Result<(Block, Ty)> {
         self.scoped(|c| {
+            if let (Some(value), Some(hint)) = (&block.value, hint)
+                && let syntax::ExprKind::Local(name) = &value.kind
+                && name.contains(' ')
+            {
+                c.expected = Some((name.clone(), hint.clone()));
+            }
             let (stmts, diverges) = c.stmts(&block.stmts)?;
             let value = match &block.value {
                 Some(value) => Some(Box::new(c.expr(value, hint)?)),

@@ -1,6 +1,7 @@
 //! Conversions: slices to arrays and integers to others, which may fail; bytes to numbers.
 
-use perpetua_syntax::{BinaryOp, Scalar};
+use perpetua_syntax as syntax;
+use perpetua_syntax::{BinaryOp, GenericArg, Scalar};
 
 use super::methods;
 use super::tree::{Block, Expr, ExprKind};
@@ -25,6 +26,32 @@ impl Checker<'_> {
         let len = self.len_expr(len, line);
         let place = self.borrow(place, false, line)?;
         self.written(place, None, &Writer(line).to_array(&len, shared), None, line)
+    }
+
+    /// `x.first_chunk::<N>()`, `x.last_chunk::<N>()`.
+    pub(super) fn end_chunk(
+        &mut self,
+        receiver: Expr,
+        last: bool,
+        generics: &[GenericArg],
+        line: u32,
+    ) -> Result<Expr> {
+        let place = self.deref_all(receiver);
+        let (Ty::Slice(element) | Ty::Array(element, _)) = self.types.shallow(&place.ty) else {
+            return Err(self.error(line, "slices and arrays have chunks", ""));
+        };
+        let len = self.types.len_var();
+        if let Some(GenericArg::Const(given)) = generics.first() {
+            let given = syntax::Type::Array {
+                element: Box::new(syntax::Type::Infer),
+                len: Box::new(given.clone()),
+            };
+            let given = self.ty(&given, line)?;
+            self.unify(line, &given, &Ty::Array(element, len))?;
+        }
+        let len = self.len_expr(len, line);
+        let place = self.borrow(place, false, line)?;
+        self.written(place, None, &Writer(line).end_chunk(&len, last), None, line)
     }
 
     /// `u8::try_from(value)` and its kin.

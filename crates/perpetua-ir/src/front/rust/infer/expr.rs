@@ -341,6 +341,8 @@ impl Checker<'_> {
                 let operand = self.expr(operand, None)?;
                 match self.types.shallow(&operand.ty) {
                     Ty::Ref(..) => Ok(self.deref(operand)),
+                    // An element of a constant that is a reference, of which the value alone is known here.
+                    Ty::Scalar(_) | Ty::Tuple(_) | Ty::Array(..) | Ty::Struct(_) | Ty::Enum(_) => Ok(operand),
                     _ => Err(self.error(
                         line,
                         format!("`{}` cannot be dereferenced", self.show(&operand.ty)),
@@ -469,6 +471,8 @@ fn branches(value: &syntax::Expr) -> bool {
     match &value.kind {
         syntax::ExprKind::If { .. } | syntax::ExprKind::Match { .. } => true,
         syntax::ExprKind::Block { block, .. } => block.value.as_deref().is_some_and(branches),
+        // What a `fold` gives is of its own type.
+        syntax::ExprKind::Local(name) => name.contains(' '),
         syntax::ExprKind::Unary { operand, .. } => branches(operand),
         _ => false,
     }

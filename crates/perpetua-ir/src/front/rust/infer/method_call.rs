@@ -181,7 +181,9 @@ impl Checker<'_> {
                     format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
                 ))
             }
-            Ty::Tuple(_) | Ty::Array(..) if matches!((name, args), ("cmp" | "partial_cmp", [_])) => {
+            Ty::Tuple(_) | Ty::Array(..) | Ty::Slice(_)
+                if matches!((name, args), ("cmp" | "partial_cmp", [_])) =>
+            {
                 let [other] = args else {
                     return Err(self.error(line, format!("`{name}` compares two values"), ""));
                 };
@@ -194,13 +196,17 @@ impl Checker<'_> {
                 let receiver = self.deref_all(receiver);
                 self.extreme(receiver, name, other, line)
             }
+            Ty::Slice(_) | Ty::Array(..) if matches!((name, args), ("first_chunk" | "last_chunk", [])) => {
+                self.end_chunk(receiver, name == "last_chunk", generics, line)
+            }
             Ty::Slice(_) | Ty::Array(..) => self.slice_method(receiver, name, args, hint, line),
             Ty::GridPos => self.grid_method(name, args, line),
             Ty::Tuple(_) if name == "clone" && args.is_empty() => Ok(self.deref_all(receiver)),
-            // Of an iterator over integers of which the type is found later.
+            // Methods of `Ord`, which rustc finds before it knows which integer it is; those of a reference take references.
             Ty::Var(_)
-                if let ([other], "min" | "max", Some("Ord")) = (args, name, via)
-                    && self.types.kind(&ty) == Some(Kind::Int) =>
+                if let ([other], "min" | "max") = (args, name)
+                    && self.types.kind(&ty) == Some(Kind::Int)
+                    && (via.is_some() || !matches!(self.types.shallow(&receiver.ty), Ty::Ref(..))) =>
             {
                 self.extreme(receiver, name, other, line)
             }
@@ -354,6 +360,20 @@ impl Checker<'_> {
             methods::Written::Order => self.order_method(scalar, receiver, name, args, line),
             methods::Written::TotalOrder => self.total_order(scalar, receiver, args, line),
             methods::Written::Then => self.then_some(receiver, name, args, line),
+            methods::Written::Further => {
+                let num = methods::num(scalar, 64);
+                let body = Writer(line).number(name, scalar, num.is_signed_int(), num.bits());
+                let known = methods::lookup(scalar, name).ok();
+                let (Some(body), Some(signature)) = (body, known) else {
+                    let cause = format!("`{}` has no method `{name}` in kernels", scalar.name());
+                    return Err(self.error(line, cause, ""));
+                };
+                let other = match (args.first(), signature.args.first()) {
+                    (Some(other), Some(ty)) => Some(self.expr_as(other, ty)?),
+                    _ => None,
+                };
+                self.written(receiver, other, &body, None, line)
+            }
             methods::Written::Ascii => {
                 let Some(body) = Writer(line).ascii(name, args.len()) else {
                     return Err(self.error(line, format!("`u8` has no method `{name}` in kernels"), ""));

@@ -30,6 +30,8 @@ pub(crate) enum Written {
     Ascii,
     /// `then`, `then_some`.
     Then,
+    /// Integers' and floats' further ones.
+    Further,
 }
 
 /// A method that is a combination of rows; each is the Rust method of the same name.
@@ -124,6 +126,7 @@ pub(super) enum Res {
     /// `Option` of the receiver's type.
     Option,
     OptionU32,
+    OptionSigned,
     OptionOrdering,
     OptionOther,
 }
@@ -377,6 +380,75 @@ pub(super) const OTHERS: &[(&str, Domain, &[Arg], Res, Method)] = {
             S(Special::CarryingMul),
         ),
         ("widening_mul", Int, &[Same], Res::Pair, S(Special::WideningMul)),
+        ("saturating_neg", Signed, &[], Res::Same, W(Written::Further)),
+        ("saturating_abs", Signed, &[], Res::Same, W(Written::Further)),
+        ("saturating_div", Int, &[Same], Res::Same, W(Written::Further)),
+        ("overflowing_shl", Int, &[U32], Res::WithBool, W(Written::Further)),
+        ("overflowing_shr", Int, &[U32], Res::WithBool, W(Written::Further)),
+        (
+            "checked_add_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::Option,
+            W(Written::Further),
+        ),
+        (
+            "checked_sub_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::Option,
+            W(Written::Further),
+        ),
+        (
+            "overflowing_add_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::WithBool,
+            W(Written::Further),
+        ),
+        (
+            "overflowing_sub_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::WithBool,
+            W(Written::Further),
+        ),
+        (
+            "saturating_add_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::Same,
+            W(Written::Further),
+        ),
+        (
+            "saturating_sub_unsigned",
+            Signed,
+            &[AsUnsigned],
+            Res::Same,
+            W(Written::Further),
+        ),
+        (
+            "checked_signed_diff",
+            Int,
+            &[Same],
+            Res::OptionSigned,
+            W(Written::Further),
+        ),
+        (
+            "checked_next_multiple_of",
+            Int,
+            &[Same],
+            Res::Option,
+            W(Written::Further),
+        ),
+        ("ilog", Int, &[Same], Res::U32, W(Written::Further)),
+        ("checked_ilog", Int, &[Same], OptionU32, W(Written::Further)),
+        ("next_up", Float, &[], Res::Same, W(Written::Further)),
+        ("next_down", Float, &[], Res::Same, W(Written::Further)),
+        ("to_be", Int, &[], Res::Same, Unary(UnaryOp::SwapBytes)),
+        ("from_be", Int, &[], Res::Same, Unary(UnaryOp::SwapBytes)),
+        ("to_le", Int, &[], Res::Same, S(Special::Same)),
+        ("from_le", Int, &[], Res::Same, S(Special::Same)),
         ("bitand", Bits, &[Same], Res::Same, Binary(BinaryOp::And)),
         ("bitor", Bits, &[Same], Res::Same, Binary(BinaryOp::Or)),
         ("bitxor", Bits, &[Same], Res::Same, Binary(BinaryOp::Xor)),

@@ -114,7 +114,12 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
             )
         ) || matches!(
             *name,
-            "cast_signed" | "wrapping_add_signed" | "checked_add_signed" | "checked_next_power_of_two"
+            "cast_signed"
+                | "wrapping_add_signed"
+                | "checked_add_signed"
+                | "checked_next_power_of_two"
+                | "checked_signed_diff"
+                | "checked_next_multiple_of"
         );
         if *method == Method::Written(Written::Ascii) && s != Scalar::U8 {
             return Err(NoMethod::Domain("`u8` alone"));
@@ -154,6 +159,7 @@ pub(crate) fn lookup(s: Scalar, name: &str) -> Result<Signature, NoMethod> {
             Res::Ordering => ordering(),
             Res::Option => Ty::Option(same.clone().into()),
             Res::OptionU32 => Ty::Option(Ty::U32.into()),
+            Res::OptionSigned => Ty::Option(Ty::Scalar(signed(s)).into()),
             Res::OptionOrdering => Ty::Option(ordering().into()),
             Res::OptionOther => Ty::Option(Ty::Var(0).into()),
         };

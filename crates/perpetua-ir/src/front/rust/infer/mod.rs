@@ -12,6 +12,7 @@ mod consteval;
 mod control;
 mod convert;
 mod expr;
+mod further;
 mod instance;
 mod intrinsics;
 mod method_call;
@@ -159,6 +160,8 @@ pub(crate) struct Checker<'p> {
     deep: bool,
     calls: Vec<(Rc<Loaded>, Vec<Generic>, u32)>,
     conversions: Vec<Conversion>,
+    /// What the local of the reader's own that a block gives is expected to be.
+    expected: Option<(String, Ty)>,
 }
 
 /// An `into` without a type so far.
@@ -225,6 +228,7 @@ impl<'p> Checker<'p> {
             deep: false,
             calls: Vec::new(),
             conversions: Vec::new(),
+            expected: None,
         }
     }
 

@@ -199,6 +199,10 @@ impl Checker<'_> {
             let body = Writer(line).exchange(new.is_some());
             return self.written(place, new, &body, None, line).map(Some);
         }
+        let receiver = match self.option_written(receiver, &ty, (name, args), line)? {
+            Ok(done) => return Ok(Some(done)),
+            Err(receiver) => receiver,
+        };
         let (first, second) = match &ty {
             Ty::Option(some) => ((**some).clone(), None),
             Ty::Result(ok, err) => ((**ok).clone(), Some((**err).clone())),
@@ -468,19 +472,23 @@ pub(crate) const METHODS: &[(&str, &str)] = &[
     ("is_some(), is_none()", "Option"),
     ("is_ok(), is_err()", "Result"),
     ("is_some_and(f), is_none_or(f)", "Option"),
-    ("is_ok_and(f)", "Result"),
+    ("is_ok_and(f), is_err_and(f)", "Result"),
     ("unwrap(), expect(\"…\")", "both"),
     ("unwrap_or(value), unwrap_or_else(f), unwrap_or_default()", "both"),
     (
-        "map(f), map_or(value, f), map_or_else(g, f), and_then(f), and(other), or_else(f)",
+        "map(f), map_or(value, f), map_or_else(g, f), and_then(f), and(other), or(other), or_else(f)",
         "both",
     ),
-    ("inspect(f), as_ref()", "both"),
+    ("inspect(f), as_ref(), transpose()", "both"),
+    ("xor(other), zip(other), filter(f), flatten()", "Option"),
     (
-        "or(other), xor(other), zip(other), filter(f), flatten()",
+        "copied(), cloned(), take(), take_if(f), replace(value), insert(value)",
         "Option",
     ),
-    ("copied(), cloned(), take(), replace(value)", "Option"),
+    (
+        "get_or_insert(value), get_or_insert_with(f), as_mut(), unzip(), min(other), max(other)",
+        "Option",
+    ),
     ("ok_or(error), ok_or_else(f)", "Option"),
     ("ok(), err(), map_err(f), unwrap_err()", "Result"),
 ];

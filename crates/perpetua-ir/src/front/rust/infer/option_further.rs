@@ -8,6 +8,7 @@ use perpetua_syntax::Variant;
 use super::tree::{Block, Expr, ExprKind, LocalId, Pat, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
 use super::variant::variant_pat;
+use super::written::Writer;
 use super::{Checker, Result};
 
 /// What a method is called on.
@@ -25,6 +26,38 @@ pub(super) struct Met {
 }
 
 impl Checker<'_> {
+    /// A method that is code in the language, or the receiver where it is none.
+    pub(super) fn option_written(
+        &mut self,
+        receiver: Expr,
+        ty: &Ty,
+        (name, args): (&str, &[syntax::Expr]),
+        line: u32,
+    ) -> Result<std::result::Result<Expr, Expr>> {
+        let w = Writer(line);
+        if let ("min" | "max", [other], Ty::Option(_)) = (name, args, ty) {
+            return self.extreme(receiver, name, other, line).map(Ok);
+        }
+        let function = args
+            .first()
+            .filter(|_| matches!(name, "get_or_insert_with" | "take_if" | "is_err_and"));
+        if let Ty::Option(inner) = ty
+            && let Some(body) = w.option_place(name, function)
+        {
+            let new = match args.first() {
+                Some(new) if function.is_none() => Some(self.expr_as(new, inner)?),
+                _ => None,
+            };
+            self.assigned(&receiver)?;
+            let place = self.borrow(receiver, true, line)?;
+            return self.written(place, new, &body, None, line).map(Ok);
+        }
+        match w.option_value(name, matches!(ty, Ty::Option(_)), function) {
+            Some(body) => self.written(receiver, None, &body, None, line).map(Ok),
+            None => Ok(Err(receiver)),
+        }
+    }
+
     /// What a method gives of each variant, and of what type; `None` where it is not known.
     pub(super) fn option_further(
         &mut self,
@@ -65,6 +98,12 @@ impl Checker<'_> {
                 let other = self.expr_as(other, &result)?;
                 let other = self.eager(other, before, line);
                 (other, self.variant_of(bad, failed, &result, line), result)
+            }
+            ("or", [other]) if second.is_some() => {
+                let result = Ty::Result(Rc::new(first), Rc::new(self.types.var(Kind::General)));
+                let other = self.expr_as(other, &result)?;
+                let other = self.eager(other, before, line);
+                (self.variant_of(good, Some(value), &result, line), other, result)
             }
             ("or_else", [f]) => {
                 let result = match &second {

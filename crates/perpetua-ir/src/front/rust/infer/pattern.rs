@@ -152,6 +152,10 @@ impl Checker<'_> {
                 Pat::At(Box::new(binding), Box::new(self.pattern(pattern, ty, borrowed)?))
             }
             PatternKind::Ref(inner) if borrowed != Borrowed::No => self.pattern(inner, ty, Borrowed::No)?,
+            // Of a constant that is a reference, the value alone is known here.
+            PatternKind::Ref(inner) if !matches!(self.types.shallow(ty), Ty::Ref(..) | Ty::Var(_)) => {
+                self.pattern(inner, ty, Borrowed::No)?
+            }
             PatternKind::Ref(inner) => {
                 let target = self.types.var(Kind::General);
                 self.unify(line, ty, &Ty::Ref(false, Rc::new(target.clone())))?;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::BinaryOp;
 
-use super::slice_code::SortBy;
+use super::slice_code::{Seek, SortBy};
 use super::tree::{Block, Expr, ExprKind, PartEnd};
 use super::ty::{Kind, Ty};
 use super::written::Writer;
@@ -37,14 +37,29 @@ pub(crate) const METHODS: &[&str] = &[
     "starts_with(&other)",
     "ends_with(&other)",
     "binary_search(&value)",
+    "binary_search_by(f)",
+    "binary_search_by_key(&key, f)",
     "partition_point(f)",
     "is_sorted()",
+    "is_sorted_by(f)",
+    "is_sorted_by_key(f)",
     "sort()",
     "sort_by(f)",
     "sort_by_key(f)",
     "sort_unstable()",
     "sort_unstable_by(f)",
     "sort_unstable_by_key(f)",
+    "select_nth_unstable(i)",
+    "select_nth_unstable_by(i, f)",
+    "select_nth_unstable_by_key(i, f)",
+    "first_chunk()",
+    "last_chunk()",
+    "split_at_checked(mid)",
+    "strip_prefix(&other)",
+    "strip_suffix(&other)",
+    "fill_with(f)",
+    "swap_with_slice(&mut other)",
+    "copy_within(range, to)",
     "copy_from_slice(&other)",
     "clone_from_slice(&other)",
     "try_into()",
@@ -137,15 +152,69 @@ impl Checker<'_> {
             ("binary_search", [value]) => {
                 let place = self.borrow(place, false, line)?;
                 let value = self.expr(value, None)?;
-                self.written(place, Some(value), &Writer(line).search(None), None, line)
+                self.written(place, Some(value), &Writer(line).search(&Seek::Value), None, line)
             }
-            ("partition_point", [function]) => {
+            ("partition_point" | "binary_search_by", [function]) => {
                 let place = self.borrow(place, false, line)?;
-                self.written(place, None, &Writer(line).search(Some(function)), None, line)
+                let by = match name {
+                    "partition_point" => Seek::Point(function),
+                    _ => Seek::By(function),
+                };
+                self.written(place, None, &Writer(line).search(&by), None, line)
             }
-            ("is_sorted", []) => {
+            ("binary_search_by_key", [key, function]) => {
                 let place = self.borrow(place, false, line)?;
-                self.written(place, None, &Writer(line).is_sorted(), None, line)
+                let key = self.expr(key, None)?;
+                let body = Writer(line).search(&Seek::Key(function));
+                self.written(place, Some(key), &body, None, line)
+            }
+            ("is_sorted", []) | ("is_sorted_by" | "is_sorted_by_key", [_]) => {
+                let place = self.borrow(place, false, line)?;
+                let by = match args.first() {
+                    None => SortBy::Order,
+                    Some(function) if name.ends_with("key") => SortBy::Key(function),
+                    Some(function) => SortBy::Compare(function),
+                };
+                self.written(place, None, &Writer(line).is_sorted(&by), None, line)
+            }
+            ("select_nth_unstable", [_])
+            | ("select_nth_unstable_by" | "select_nth_unstable_by_key", [_, _]) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                let at = match args.first() {
+                    Some(at) => Some(self.expr_as(at, &Ty::USIZE)?),
+                    None => None,
+                };
+                let by = match args.get(1) {
+                    None => SortBy::Order,
+                    Some(function) if name.ends_with("key") => SortBy::Key(function),
+                    Some(function) => SortBy::Compare(function),
+                };
+                self.written(place, at, &Writer(line).select(&by), None, line)
+            }
+            ("split_at_checked", [mid]) => {
+                let place = self.borrow(place, false, line)?;
+                let mid = self.expr_as(mid, &Ty::USIZE)?;
+                self.written(place, Some(mid), &Writer(line).split_checked(), None, line)
+            }
+            ("strip_prefix" | "strip_suffix", [other]) => {
+                let place = self.borrow(place, false, line)?;
+                let other = self.expr(other, None)?;
+                let other = self.deref_all(other);
+                let other = self.borrow(other, false, line)?;
+                let body = Writer(line).strip(name == "strip_prefix");
+                self.written(place, Some(other), &body, None, line)
+            }
+            ("fill_with", [function]) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                self.written(place, None, &Writer(line).fill_with(function), None, line)
+            }
+            ("swap_with_slice", [other]) => {
+                self.assigned(&place)?;
+                let place = self.borrow(place, true, line)?;
+                let other = self.expr(other, None)?;
+                self.written(place, Some(other), &Writer(line).swap_all(), None, line)
             }
             ("sort" | "sort_unstable", []) if matches!(element, Ty::Scalar(s) if s.is_float()) => {
                 let shown = self.show(&element);

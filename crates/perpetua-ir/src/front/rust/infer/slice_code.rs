@@ -16,6 +16,18 @@ pub(super) enum SortBy<'a> {
     Compare(&'a Expr),
 }
 
+/// What a search seeks.
+pub(super) enum Seek<'a> {
+    /// The argument.
+    Value,
+    /// The first element for which a function does not hold.
+    Point(&'a Expr),
+    /// An element that a function calls equal.
+    By(&'a Expr),
+    /// An element of which a function gives the argument.
+    Key(&'a Expr),
+}
+
 impl Writer {
     /// `receiver.contains(argument)`, a reference.
     pub(super) fn contains(self) -> Expr {
@@ -130,18 +142,30 @@ impl Writer {
         self.block_expr(stmts, None)
     }
 
-    /// `receiver.binary_search(argument)`, or `partition_point(function)`: as the standard library goes.
-    pub(super) fn search(self, function: Option<&Expr>) -> Expr {
+    /// `receiver.binary_search(argument)` and its kin, or `partition_point(function)`: as the standard library goes.
+    pub(super) fn search(self, by: &Seek<'_>) -> Expr {
         // A closure of the user's stands among them.
         let (size, base, half, mid) = ("the size", "the base", "the half", "the middle");
         let at = |index: Expr| self.method(self.local(RECEIVER), ELEMENT, vec![index]);
         // Whether the element is beyond what is sought.
-        let beyond = |index: Expr| match function {
-            None => self.binary(BinaryOp::Gt, at(index), self.local(ARGUMENT)),
-            Some(function) => self.not(self.expr(ExprKind::Apply {
-                function: Box::new(function.clone()),
-                args: vec![at(index)],
-            })),
+        let given = |function: &Expr, index: Expr| {
+            let (function, args) = (Box::new(function.clone()), vec![at(index)]);
+            self.expr(ExprKind::Apply { function, args })
+        };
+        let key =
+            |op, function: &Expr, index: Expr| self.binary(op, given(function, index), self.target(ARGUMENT));
+        let is =
+            |name: &str, function: &Expr, index: Expr| self.method(given(function, index), name, Vec::new());
+        let beyond = |index: Expr| match by {
+            Seek::Value => self.binary(BinaryOp::Gt, at(index), self.local(ARGUMENT)),
+            Seek::Point(function) => self.not(given(function, index)),
+            Seek::By(function) => is("is_gt", function, index),
+            Seek::Key(function) => key(BinaryOp::Gt, function, index),
+        };
+        let equals = |index: Expr| match by {
+            Seek::By(function) => is("is_eq", function, index),
+            Seek::Key(function) => key(BinaryOp::Eq, function, index),
+            _ => self.binary(BinaryOp::Eq, at(index), self.local(ARGUMENT)),
         };
         let next = vec![
             self.bind(half, self.binary(BinaryOp::Div, self.local(size), self.int(2))),
@@ -166,16 +190,16 @@ impl Writer {
         });
         let behind = self.binary(BinaryOp::Add, self.local(base), self.int(1));
         let empty = self.binary(BinaryOp::Eq, self.local(size), self.int(0));
-        let found = match function {
-            None => {
+        let found = match by {
+            Seek::Value | Seek::By(_) | Seek::Key(_) => {
                 let (ok, err) = (self.variant(Variant::Ok, Some(self.local(base))), |at: Expr| {
                     self.variant(Variant::Err, Some(at))
                 });
-                let equal = self.binary(BinaryOp::Eq, at(self.local(base)), self.local(ARGUMENT));
+                let equal = equals(self.local(base));
                 let other = self.choose(beyond(self.local(base)), err(self.local(base)), err(behind));
                 self.choose(empty, err(self.int(0)), self.choose(equal, ok, other))
             }
-            Some(_) => {
+            Seek::Point(_) => {
                 let other = self.choose(beyond(self.local(base)), self.local(base), behind);
                 self.choose(empty, self.int(0), other)
             }
@@ -218,15 +242,31 @@ impl Writer {
         self.block_expr(vec![self.count(self.int(1), self.len(RECEIVER), body)], None)
     }
 
-    /// `receiver.is_sorted()`.
-    pub(super) fn is_sorted(self) -> Expr {
-        let sorted = "sorted";
+    /// `receiver.is_sorted()` and its kin.
+    pub(super) fn is_sorted(self, by: &SortBy<'_>) -> Expr {
+        let sorted = "is sorted";
         let before = self.binary(BinaryOp::Sub, self.index(), self.int(1));
-        let fine = self.binary(
-            BinaryOp::Le,
-            self.of_receiver(before),
-            self.of_receiver(self.index()),
-        );
+        let element = |index: Expr| {
+            let place = self.method(self.local(RECEIVER), ELEMENT, vec![index]);
+            self.unary(UnaryOp::Ref, self.unary(UnaryOp::Deref, place))
+        };
+        let apply = |function: &Expr, args: Vec<Expr>| {
+            let function = Box::new(function.clone());
+            self.expr(ExprKind::Apply { function, args })
+        };
+        let fine = match by {
+            SortBy::Order => self.binary(
+                BinaryOp::Le,
+                self.of_receiver(before),
+                self.of_receiver(self.index()),
+            ),
+            SortBy::Key(key) => self.binary(
+                BinaryOp::Le,
+                apply(key, vec![element(before)]),
+                apply(key, vec![element(self.index())]),
+            ),
+            SortBy::Compare(compare) => apply(compare, vec![element(before), element(self.index())]),
+        };
         let then = vec![self.assign(self.local(sorted), self.bool(false)), self.leave()];
         let test = self.stmt(self.when(self.not(fine), self.block(then, None), None));
         let stmts = vec![
@@ -234,5 +274,23 @@ impl Writer {
             self.count(self.int(1), self.len(RECEIVER), vec![test]),
         ];
         self.block_expr(stmts, Some(self.local(sorted)))
+    }
+
+    /// `receiver.select_nth_unstable(argument)` and its kin: all is sorted.
+    pub(super) fn select(self, by: &SortBy<'_>) -> Expr {
+        let one = self.method(self.local(RECEIVER), ELEMENT, vec![self.local(ARGUMENT)]);
+        let behind = self.binary(BinaryOp::Add, self.local(ARGUMENT), self.int(1));
+        let left = self.binary(BinaryOp::Sub, self.len(RECEIVER), behind.clone());
+        let parts = vec![
+            self.part(self.int(0), self.local(ARGUMENT)),
+            one,
+            self.part(behind, left),
+        ];
+        let inside = self.binary(BinaryOp::Lt, self.local(ARGUMENT), self.len(RECEIVER));
+        let stmts = vec![
+            self.never(self.not(inside), "partition_at_index index out of bounds"),
+            self.stmt(self.sort(by)),
+        ];
+        self.block_expr(stmts, Some(self.expr(ExprKind::Tuple(parts))))
     }
 }

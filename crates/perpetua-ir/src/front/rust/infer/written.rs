@@ -330,6 +330,29 @@ impl Writer {
         self.ok_if(fits, value)
     }
 
+    /// The receiver's first or last elements as an array of `len` behind a reference, where there are as many.
+    pub(super) fn end_chunk(self, len: &Expr, last: bool) -> Expr {
+        let (all, start) = ("all", "start");
+        let at = |index: Expr| self.of_receiver(self.binary(BinaryOp::Add, self.local(start), index));
+        let repeat = self.expr(ExprKind::Repeat {
+            value: Box::new(at(self.int(0))),
+            len: Box::new(len.clone()),
+        });
+        let next = self.assign(self.element(all, self.local(INDEX)), at(self.local(INDEX)));
+        let first = match last {
+            true => self.binary(BinaryOp::Sub, self.len(RECEIVER), len.clone()),
+            false => self.int(0),
+        };
+        let stmts = vec![
+            self.bind(start, first),
+            self.bind(all, repeat),
+            self.count(self.int(1), len.clone(), vec![next]),
+        ];
+        let value = self.block_expr(stmts, Some(self.unary(UnaryOp::Ref, self.local(all))));
+        let fits = self.binary(BinaryOp::Le, len.clone(), self.len(RECEIVER));
+        self.some_if(fits, value)
+    }
+
     /// The receiver as another integer, where that has its value.
     pub(super) fn to_integer(self, to: Scalar) -> Expr {
         let cast = |value: Expr, ty: Type| {

@@ -1,0 +1,132 @@
+//! Iterators that are others written shortly: functions of `std::iter`, and ends such as `rfold` and `try_fold`. Each becomes
+//! the longer form as tokens, which are read instead.
+
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+
+use super::{Chain, Source, most};
+use crate::parse::chain::Item;
+use crate::parse::path::segment_names;
+use crate::parse::reader::{Reader, name_of};
+
+/// A function of `std::iter`.
+pub(super) enum Made {
+    /// The same iterator by methods.
+    Chain(Box<syn::Expr>),
+    /// One value again and again, or so many times.
+    Same(Box<syn::Expr>, Option<Box<syn::Expr>>),
+}
+
+/// What `iter::zip(a, b)` and its kin make.
+pub(super) fn source(call: &syn::ExprCall) -> Option<Made> {
+    let syn::Expr::Path(path) = &*call.func else {
+        return None;
+    };
+    let names = segment_names(&path.path);
+    let [.., module, name] = &names[..] else {
+        return None;
+    };
+    if module != "iter" {
+        return None;
+    }
+    let span = call.span();
+    let tokens = match (name.as_str(), &call.args.iter().collect::<Vec<_>>()[..]) {
+        ("zip", [a, b]) => quote_spanned! { span=> (#a).into_iter().zip(#b) },
+        ("once", [value]) => quote_spanned! { span=> [#value].into_iter() },
+        ("repeat", [value]) => return Some(Made::Same(Box::new((*value).clone()), None)),
+        ("repeat_n", [value, count]) => {
+            let [value, count] = [*value, *count].map(|value| Box::new(value.clone()));
+            return Some(Made::Same(value, Some(count)));
+        }
+        ("repeat_with", [f]) => quote_spanned! { span=> (0usize..).map(|_| (#f)()) },
+        ("from_fn", [f]) => quote_spanned! { span=> (0usize..).map_while(|_| (#f)()) },
+        ("successors", [first, f]) => quote_spanned! { span=>
+            (0usize..).scan(#first, |__state, _| match *__state {
+                Some(__now) => {
+                    *__state = (#f)(&__now);
+                    Some(__now)
+                }
+                None => None,
+            })
+        },
+        _ => return None,
+    };
+    syn::parse2(tokens).ok().map(Box::new).map(Made::Chain)
+}
+
+impl Reader {
+    pub(super) fn read_made(&mut self, made: &Made, chain: &mut Chain) {
+        match made {
+            Made::Chain(longer) => self.read_chain(longer, chain),
+            Made::Same(value, count) => {
+                let value = self.read_expr(value);
+                let value = chain.name(self, "value", value);
+                let count = match count {
+                    Some(count) => self.read_expr(count),
+                    None => most(chain.line),
+                };
+                let count = chain.name(self, "count", count);
+                chain.owned = true;
+                chain.source = Source::Items(Item::Same(value), count);
+            }
+        }
+    }
+
+    /// The longer form of a method that ends a chain; `None` where it has none.
+    pub(super) fn longer_end(&self, call: &syn::ExprMethodCall) -> Option<syn::Expr> {
+        let (on, span) = (&call.receiver, call.method.span());
+        let bound = self.bound_iterator(on);
+        let goes_on = bound.is_some_and(|bound| bound.position.is_some());
+        let name = name_of(&call.method);
+        let tokens = match (name.as_str(), &call.args.iter().collect::<Vec<_>>()[..]) {
+            ("rfold", [first, f]) => quote_spanned! { span=> #on.rev().fold(#first, #f) },
+            ("rfind", [f]) if !goes_on => quote_spanned! { span=> #on.rev().find(#f) },
+            ("next_back", []) if !goes_on => quote_spanned! { span=> #on.rev().next() },
+            ("nth_back", [n]) if !goes_on => quote_spanned! { span=> #on.rev().nth(#n) },
+            ("rposition", [f]) if !goes_on => quote_spanned! { span=>
+                #on.enumerate().rev().find_map(|(__at, __item)| if (#f)(__item) { Some(__at) } else { None })
+            },
+            ("try_fold", [first, f]) => quote_spanned! { span=>
+                (|| {
+                    let mut __all = #first;
+                    for __item in #on.by_ref() {
+                        __all = (#f)(__all, __item)?;
+                    }
+                    <_ as Try>::from_output(__all)
+                })()
+            },
+            ("try_for_each", [f]) => quote_spanned! { span=>
+                (|| {
+                    for __item in #on.by_ref() {
+                        (#f)(__item)?;
+                    }
+                    <_ as Try>::from_output(())
+                })()
+            },
+            ("next_if", [f]) if goes_on => quote_spanned! { span=>
+                if (match #on.peek() { Some(__item) => (#f)(__item), None => false }) { #on.next() } else { None }
+            },
+            ("next_if_eq", [value]) if goes_on => quote_spanned! { span=>
+                if (match #on.peek() { Some(__item) => __item == #value, None => false }) { #on.next() } else { None }
+            },
+            ("is_sorted", []) => quote_spanned! { span=> #on.is_sorted_by(|__a, __b| *__a <= *__b) },
+            ("is_sorted_by_key", [f]) => {
+                quote_spanned! { span=> #on.map(#f).is_sorted_by(|__a, __b| *__a <= *__b) }
+            }
+            ("is_sorted_by", [f]) => quote_spanned! { span=> {
+                let mut __before = None;
+                #on.all(|__item| {
+                    let __last = __before;
+                    __before = Some(__item);
+                    match __last {
+                        Some(__last) => (#f)(&__last, &__item),
+                        None => true,
+                    }
+                })
+            }},
+            ("is_empty", []) => quote_spanned! { span=> #on.len() == 0 },
+            _ => return None,
+        };
+        syn::parse2(tokens).ok()
+    }
+}
