@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use perpetua_syntax::parse::{Read, is_reverse};
+use perpetua_syntax::parse::{Read, as_local, is_reverse};
 use perpetua_syntax::{DEBUG_ASSERTIONS, Function, PathUsage, STD_TRAITS, operator_functions};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -67,14 +67,18 @@ pub(crate) fn closure(
     entries.extend(bindings(body));
     entries.extend(std_traits(body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
-    let (items, quiet) = (items_of(body), crate::output::quiet());
+    // Types of the function's own need no `derive` for kernels.
+    let gpu = syn::parse_quote!(#facade::GpuType);
+    let items = items_of(body).into_iter().map(|item| as_local(item, &gpu));
+    let quiet = crate::output::quiet();
+    let items = items.map(|item| quote!(#quiet #item));
     let asserts = read.paths.iter().find(|path| path.is_ident(DEBUG_ASSERTIONS));
     let asserts = asserts.map(|name| quote!(const #name: bool = ::core::cfg!(debug_assertions);));
     let lengths = read
         .lengths
         .iter()
         .map(|(name, len)| quote!(const #name: usize = #len;));
-    quote!(|#r: &mut #facade::Resolver| { #asserts #(#quiet #items)* #(#lengths)* #own #(#entries)* })
+    quote!(|#r: &mut #facade::Resolver| { #asserts #(#items)* #(#lengths)* #own #(#entries)* })
 }
 
 /// The constant beside each free function that says whether it has a native body, which depends on those that it calls. Its name

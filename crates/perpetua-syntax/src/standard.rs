@@ -2,7 +2,7 @@
 
 /// The traits of the standard library that kernels know, each with its functions. A user's type may be called like a trait, so
 /// a path is a trait's only where the function is, too.
-pub const STD_TRAITS: [(&str, &[&str]); 31] = [
+pub const STD_TRAITS: [(&str, &[&str]); 33] = [
     ("Add", &["add"]),
     ("Sub", &["sub"]),
     ("Mul", &["mul"]),
@@ -32,7 +32,9 @@ pub const STD_TRAITS: [(&str, &[&str]); 31] = [
     ("Ord", &["cmp", "max", "min", "clamp"]),
     ("Default", &["default"]),
     ("From", &["from"]),
+    ("TryFrom", &["try_from"]),
     ("Into", &["into"]),
+    ("Iterator", &["next"]),
     ("Clone", &["clone"]),
 ];
 

@@ -12,6 +12,7 @@ pub use perpetua_ir::front::rust::{
     GenericValue, GpuConst, GpuType, GpuValue, ImplBlock, Instantiation, MemberKind, Members, Resolved,
     Resolver, StencilConfig, TypeArg, TypeDesc, TypeParam,
 };
+pub use perpetua_macros::GpuType;
 pub use perpetua_syntax::Scalar;
 
 /// The `#[device]` function of type `S` that `Self` stands for.

@@ -36,8 +36,7 @@ fn pointed(f: fn(f32) -> f32) -> f32 {
 
 #[kernel]
 fn at_once(x: &mut [f32]) {
-    let both = (1, 2.0f32);
-    x[0] = (both.0)(x[0]);
+    x[0] = ([f32::abs][0])(x[0]);
 }
 
 fn main() {}

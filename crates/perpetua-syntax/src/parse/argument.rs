@@ -5,7 +5,19 @@ use syn::spanned::Spanned;
 use super::expr::peel;
 use super::path::{single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
-use crate::ast::{Expr, ExprKind, Variant};
+use super::sugar::block;
+use crate::ast::{Expr, ExprKind, Line, Stmt, Variant};
+
+/// A call and what is computed before it.
+pub(super) fn behind(before: Vec<Stmt>, call: ExprKind, line: Line) -> ExprKind {
+    if before.is_empty() {
+        return call;
+    }
+    ExprKind::Block {
+        label: None,
+        block: block(line, before, Some(Expr::new(line, call))),
+    }
+}
 
 impl Reader {
     pub(super) fn read_arguments(&mut self, call: &syn::ExprCall) -> Vec<Expr> {
@@ -18,6 +30,9 @@ impl Reader {
     /// An argument; a name like a function's is one, and so is a constructor's where nothing but a function is taken.
     pub(super) fn read_argument(&mut self, arg: &syn::Expr, function: bool) -> Expr {
         let inner = peel(arg);
+        if !function && let Some(iterator) = self.read_iterator_argument(inner) {
+            return iterator;
+        }
         let syn::Expr::Path(path) = inner else {
             return self.read_expr(arg);
         };

@@ -1,6 +1,7 @@
 //! Calls: device functions, functions of scalars, methods, constructors, and the language's own functions.
 
 use super::Refusal;
+use super::argument::behind;
 use super::expr::{peel, usize_literal};
 use super::library::copied_within;
 use super::path::{is_variant, segment_names, single_name, starts_upper, variant_of};
@@ -18,6 +19,13 @@ use syn::spanned::Spanned;
 impl Reader {
     /// A call, with the span that names its line: that of the callee's name.
     pub(super) fn read_call(&mut self, call: &syn::ExprCall) -> (Span, ExprKind) {
+        let outer = std::mem::take(&mut self.hoisted);
+        let (span, kind) = self.read_call_alone(call);
+        let before = std::mem::replace(&mut self.hoisted, outer);
+        (span, behind(before, kind, line_of(span)))
+    }
+
+    fn read_call_alone(&mut self, call: &syn::ExprCall) -> (Span, ExprKind) {
         let path = match peel(&call.func) {
             syn::Expr::Path(path) => path,
             function @ syn::Expr::Closure(_) => {
@@ -153,6 +161,13 @@ impl Reader {
 
     /// A method's call.
     pub(super) fn read_method_call(&mut self, call: &syn::ExprMethodCall) -> ExprKind {
+        let outer = std::mem::take(&mut self.hoisted);
+        let kind = self.read_method_call_alone(call);
+        let before = std::mem::replace(&mut self.hoisted, outer);
+        behind(before, kind, line_of(call.method.span()))
+    }
+
+    fn read_method_call_alone(&mut self, call: &syn::ExprMethodCall) -> ExprKind {
         if let (syn::Expr::Range(range), "contains", [value]) = (
             peel(&call.receiver),
             name_of(&call.method).as_str(),
@@ -162,12 +177,15 @@ impl Reader {
             let closed = matches!(range.limits, syn::RangeLimits::Closed(_));
             return self.read_contains(parts, closed, value);
         }
-        if let (Some(ends), "contains", Some(value)) = (
+        if let Some(end) = self.bound_end(call) {
+            return end;
+        }
+        if let (Some((ends, closed)), "contains", Some(value)) = (
             self.bound_range(&call.receiver),
             name_of(&call.method).as_str(),
             call.args.first(),
         ) {
-            return self.read_contains(ends.map(Some), false, value);
+            return self.read_contains(ends.map(Some), closed, value);
         }
         if let (syn::Expr::Range(range), "get" | "get_mut") = (
             call.args.first().map_or(&*call.receiver, peel),

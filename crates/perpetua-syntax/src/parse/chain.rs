@@ -10,6 +10,8 @@ pub(super) enum Step {
     FilterMap(syn::Expr),
     TakeWhile(syn::Expr),
     MapWhile(syn::Expr),
+    /// What the function of this name gives, until it gives none.
+    Called(String),
     /// With the name of whether it still skips.
     SkipWhile(String, syn::Expr),
     /// With the state's name.
@@ -71,6 +73,6 @@ pub(super) struct Bound {
     pub(super) owned: bool,
     pub(super) remainder: Option<(String, Expr)>,
     pub(super) position: Option<String>,
-    /// Of a range: where it starts and ends.
-    pub(super) ends: Option<[Expr; 2]>,
+    /// Of a range: where it starts and ends, and whether it has its end.
+    pub(super) ends: Option<([Expr; 2], bool)>,
 }

@@ -272,3 +272,44 @@ fn repr(attrs: &[syn::Attribute]) -> TokenStream {
     }
     found
 }
+
+/// A type inside a function as kernels know it: with `GpuType`, by this path, and what that asks for, where it does not say so itself.
+#[must_use]
+pub fn as_local(item: &syn::Item, gpu: &syn::Path) -> syn::Item {
+    let mut item = item.clone();
+    let plain = |fields: &syn::Fields| matches!(fields, syn::Fields::Unit);
+    let (attrs, generics, numbered) = match &mut item {
+        syn::Item::Struct(item) => (&mut item.attrs, &item.generics, false),
+        syn::Item::Enum(of) => {
+            let numbered = of.variants.iter().all(|variant| plain(&variant.fields));
+            (&mut of.attrs, &of.generics, numbered)
+        }
+        _ => return item,
+    };
+    let mut derived = Vec::new();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("derive")) {
+        // What cannot be read is rustc's to tell.
+        let _ = attr.parse_nested_meta(|meta| {
+            derived.extend(meta.path.segments.last().map(|last| last.ident.to_string()));
+            Ok(())
+        });
+    }
+    if !generics.params.is_empty() || derived.iter().any(|name| name == "GpuType") {
+        return item;
+    }
+    let missing = ["Clone", "Copy"]
+        .into_iter()
+        .filter(|name| !derived.iter().any(|known| known == name));
+    let missing = missing.map(|name| syn::Ident::new(name, proc_macro2::Span::call_site()));
+    attrs.push(syn::parse_quote!(#[derive(#(#missing,)* #gpu)]));
+    if !attrs.iter().any(|attr| attr.path().is_ident("repr")) {
+        if numbered {
+            attrs.push(syn::parse_quote!(#[repr(u32)]));
+        } else if let syn::Item::Struct(of) = &mut item
+            && super::data::read(&of.clone().into()).is_err()
+        {
+            of.attrs.push(syn::parse_quote!(#[repr(C)]));
+        }
+    }
+    item
+}

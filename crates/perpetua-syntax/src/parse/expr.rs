@@ -294,10 +294,10 @@ impl Reader {
 
     fn read_index(&mut self, index: &syn::ExprIndex) -> ExprKind {
         let base = self.boxed(&index.expr);
-        if let Some(ends) = self.bound_range(&index.index) {
+        if let Some((ends, closed)) = self.bound_range(&index.index) {
             return ExprKind::MethodCall {
                 receiver: base,
-                name: SLICE.to_owned(),
+                name: if closed { SLICE_TO } else { SLICE }.to_owned(),
                 generics: Vec::new(),
                 args: ends.into(),
             };
@@ -323,7 +323,8 @@ impl Reader {
     }
 
     fn read_field(&mut self, field: &syn::ExprField) -> ExprKind {
-        if let (Some([start, end]), syn::Member::Named(name)) = (self.bound_range(&field.base), &field.member)
+        if let (Some(([start, end], false)), syn::Member::Named(name)) =
+            (self.bound_range(&field.base), &field.member)
         {
             match name_of(name).as_str() {
                 "start" => return start.kind,

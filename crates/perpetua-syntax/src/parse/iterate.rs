@@ -74,7 +74,7 @@ impl Step {
     }
 
     /// Whether it counts or remembers in a variable in front of the loop.
-    fn has_state(&self) -> bool {
+    pub(super) fn has_state(&self) -> bool {
         !self.is_alone() && !matches!(self, Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_))
     }
 

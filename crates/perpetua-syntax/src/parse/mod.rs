@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::ast::{ConstDef, EnumDef, Function, FunctionKind, MOST_CONDITIONS, StructDef};
-pub use derive::derived_blocks;
+pub use derive::{as_local, derived_blocks};
 pub use library::{REVERSE, STD_FUNCTIONS, is_reverse};
 pub use native::{intrinsic_of, lacks_native};
 use reader::Reader;

@@ -128,6 +128,18 @@ impl Reader {
                 self.refuse(pat, Refusal::RefutableLet);
                 PatternKind::Wild
             }
+            syn::Pat::Lit(lit) if let syn::Lit::ByteStr(text) = &lit.lit => {
+                let line = line_of(text.span());
+                let byte = |byte: u8| Pattern {
+                    line,
+                    kind: PatternKind::Const(PatternConst::Int {
+                        negative: false,
+                        value: byte.into(),
+                        suffix: Some(Scalar::U8),
+                    }),
+                };
+                PatternKind::Array(text.value().into_iter().map(byte).collect())
+            }
             syn::Pat::Lit(lit) => PatternKind::Const(
                 self.read_pattern_literal(&lit.lit)
                     .unwrap_or(PatternConst::Bool(false)),

@@ -2,7 +2,9 @@
 
 use super::chain::Bound;
 use super::{Read, Refusal};
-use crate::ast::{COMPUTED_LENGTH, Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Scalar, Type};
+use crate::ast::{
+    COMPUTED_LENGTH, Expr, ExprKind, Generic, Line, PathId, PathRef, PathUsage, Scalar, Stmt, Type,
+};
 use crate::standard::operator_functions;
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -56,6 +58,8 @@ pub(super) struct Reader {
     pub(super) by_ref: bool,
     /// The scalars of which the dynamic shared memory was said to be.
     pub(super) dynamic: Option<Scalar>,
+    /// What is computed before the call that is read.
+    pub(super) hoisted: Vec<Stmt>,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }
@@ -238,6 +242,19 @@ impl Reader {
     /// The index of a type parameter.
     pub(super) fn type_param(&self, name: &str) -> Option<u32> {
         self.generic(name, |generic| matches!(generic, Generic::Type { .. }))
+    }
+
+    /// Whether a type parameter is bound by `Iterator`.
+    pub(super) fn is_iterator_param(&self, index: u32) -> bool {
+        let generic = self.generics.get(index as usize);
+        generic.is_some_and(|generic| match generic {
+            Generic::Type {
+                bounds,
+                call: Some((params, Some(Type::Option(_)))),
+                ..
+            } => params.is_empty() && bounds.iter().any(|bound| bound.contains("Iterator <")),
+            _ => false,
+        })
     }
 
     /// The index of an argument's `impl Trait`, which becomes a type parameter of that name.

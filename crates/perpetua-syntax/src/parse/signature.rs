@@ -1,5 +1,6 @@
 //! A function as a whole: qualifiers, generics, parameters, return type.
 
+use super::chain::Bound;
 use super::reader::{Bounds, Reader, line_of, name_of};
 use super::sugar::local;
 use super::{Read, Refusal};
@@ -50,7 +51,13 @@ pub(super) fn read(
         reader.conditions = super::conditions(block);
     }
     for param in &params {
-        reader.declare(&param.name);
+        if let Type::Generic(index) = &param.ty
+            && reader.is_iterator_param(*index)
+        {
+            reader.declare_iterator(&param.name, Bound::called(&param.name, param.line));
+        } else {
+            reader.declare(&param.name);
+        }
         if param.mutable {
             reader.declare_mutable(&param.name);
         }
@@ -79,6 +86,15 @@ pub(super) fn read(
         body,
         paths,
     })
+}
+
+/// Whether a bound is `Iterator` or one of its kin.
+fn is_iterator(path: &syn::Path) -> bool {
+    let last = path.segments.last().map(|last| name_of(&last.ident));
+    matches!(
+        last.as_deref(),
+        Some("Iterator" | "ExactSizeIterator" | "DoubleEndedIterator")
+    )
 }
 
 impl Reader {
@@ -254,9 +270,18 @@ impl Reader {
         read
     }
 
-    /// `Fn(A, B) -> C`.
+    /// `Fn(A, B) -> C`; of `Iterator<Item = T>`, which stands for what gives its next item, `FnMut() -> Option<T>`.
     fn read_call_bound(&mut self, path: &syn::Path) -> Option<(Vec<Type>, Option<Type>)> {
         let last = path.segments.last()?;
+        if let (true, syn::PathArguments::AngleBracketed(args)) = (is_iterator(path), &last.arguments) {
+            return args.args.iter().find_map(|arg| match arg {
+                syn::GenericArgument::AssocType(item) if item.ident == "Item" => {
+                    let item = self.read_target(&item.ty);
+                    Some((Vec::new(), Some(Type::Option(Box::new(item)))))
+                }
+                _ => None,
+            });
+        }
         let syn::PathArguments::Parenthesized(args) = &last.arguments else {
             return None;
         };
@@ -371,7 +396,7 @@ pub(super) fn is_generic_block(block: &syn::ItemImpl) -> bool {
             .segments
             .last()
             .is_some_and(|last| !last.arguments.is_empty()),
-        syn::Type::Array(_) | syn::Type::Slice(_) | syn::Type::Tuple(_) => true,
+        syn::Type::Array(_) | syn::Type::Slice(_) | syn::Type::Tuple(_) | syn::Type::Reference(_) => true,
         _ => false,
     };
     is_found || is_generic(&block.generics)

@@ -24,12 +24,9 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ("§yield n;", &[(R::Yield, "")]),
     ("let y = (§let 1 = n);", &[(R::LetExpr, "")]),
     ("match n { v if §let 1 = v => {} _ => {} }", &[(R::LetExpr, "")]),
+    ("let r = §0..; let (s, t) = (§..n, 1);", &[(R::RangeValue, ""); 2]),
     (
-        "let r = §0..=n; let (s, t) = (§..n, 1);",
-        &[(R::RangeValue, ""); 2],
-    ),
-    (
-        "let i = x.iter().§map(|v| v); let w = (0..n).map(|v| v).§rev(); g(x.§iter());",
+        "x.iter().§map(|v| v); let w = ((0..n).map(|v| v).§rev(), 1); let v = [x.§iter()];",
         &[
             (R::IteratorValue, "map"),
             (R::IteratorValue, "rev"),

@@ -37,6 +37,7 @@ mod elements;
 mod equality;
 mod functions;
 mod generics;
+mod given;
 mod habits;
 mod harness;
 mod iterators;

@@ -12,9 +12,9 @@ use perpetua::prelude::*;
 
 use crate::harness::{check, floats, renders};
 
-const SIZE: usize = 64;
+pub(crate) const SIZE: usize = 64;
 
-fn numbers() -> Vec<u32> {
+pub(crate) fn numbers() -> Vec<u32> {
     let number = |i: usize| match i % 7 {
         5 => (i as u32 * 37 % 101).wrapping_mul(0x9e37_79b9),
         6 => (i as u32 * 37 % 101).wrapping_neg(),

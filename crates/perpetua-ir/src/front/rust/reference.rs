@@ -196,6 +196,7 @@ fn common(having: &[Scalar], name: &str, part: impl Fn(&Signature) -> String) ->
     match texts.iter().all(|(_, text)| *text == texts[0].1) {
         true => texts[0].1.clone(),
         false if texts[0].1.starts_with('[') => "S's bytes, `[u8; N]`".to_owned(),
+        false if texts[0].1.starts_with("Option<i") => "Option<the signed integer of S's width>".to_owned(),
         false if texts[0].1.starts_with('i') => "the signed integer of S's width".to_owned(),
         false => "the unsigned integer of S's width".to_owned(),
     }

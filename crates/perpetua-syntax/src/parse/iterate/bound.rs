@@ -2,13 +2,15 @@
 
 use super::item::{binary, declare, method};
 use super::{Chain, Source, number};
-use crate::ast::{BinaryOp, Expr, ExprKind, Stmt};
+use crate::ast::{BinaryOp, Expr, ExprKind, Line, Stmt, UnaryOp};
 use crate::parse::Refusal;
 use crate::parse::chain::{Bound, Item, Step};
 use crate::parse::expr::peel;
 use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, name_of};
 use crate::parse::sugar::{expr, local, statement};
+use quote::quote_spanned;
+use syn::spanned::Spanned;
 use syn::visit::Visit;
 
 /// `position = start + index + 1`.
@@ -39,6 +41,22 @@ impl Visit<'_> for Locals<'_> {
     }
 }
 
+impl Bound {
+    /// A parameter that is an iterator: a function of this name gives the next item.
+    pub(in crate::parse) fn called(name: &str, line: Line) -> Bound {
+        Bound {
+            item: Item::Count(number(line, 0)),
+            count: super::most(line),
+            steps: vec![Step::Called(name.to_owned())],
+            names: Vec::new(),
+            owned: true,
+            remainder: None,
+            position: None,
+            ends: None,
+        }
+    }
+}
+
 impl Chain {
     /// The locals that its functions name, each with its place among the locals.
     fn name_locals(&self, reader: &Reader, found: &mut Vec<(String, usize)>) {
@@ -60,6 +78,11 @@ impl Chain {
             {
                 locals.visit_expr(f);
             }
+            if let Step::Called(name) = step
+                && let Some(at) = locals.reader.place_of(name)
+            {
+                locals.found.push((name.clone(), at));
+            }
         }
     }
 }
@@ -75,8 +98,43 @@ impl Reader {
         }
     }
 
+    /// An iterator that is an argument: a function that gives its next item; `None` of other expressions. What is computed before the
+    /// call is kept for it.
+    pub(in crate::parse) fn read_iterator_argument(&mut self, arg: &syn::Expr) -> Option<Expr> {
+        let span = arg.span();
+        let (bound, goes_on) = match arg {
+            syn::Expr::Reference(reference) => (self.bound_iterator(&reference.expr), Some(&reference.expr)),
+            syn::Expr::MethodCall(call) if call.method == "by_ref" => {
+                (self.bound_iterator(&call.receiver), Some(&call.receiver))
+            }
+            other => (self.bound_iterator(other), None),
+        };
+        if let (Some(_), Some(iterator)) = (&bound, goes_on) {
+            let next = syn::parse2(quote_spanned!(span=> || #iterator.next())).ok()?;
+            return Some(self.read_expr(&next));
+        }
+        let is_iterator = bound.is_some()
+            || match arg {
+                syn::Expr::MethodCall(call) => self.is_chain(call),
+                syn::Expr::Call(call) => super::forms::source(call).is_some(),
+                syn::Expr::Range(range) => range.start.is_some(),
+                _ => false,
+            };
+        if !is_iterator {
+            return None;
+        }
+        self.names += 1;
+        let name = syn::Ident::new(&format!("__items{}", self.names), span);
+        let pattern = syn::parse_quote!(mut #name);
+        let items = syn::parse2(quote_spanned!(span=> (#arg).into_iter())).ok()?;
+        let stmts = self.read_bound_iterator(&pattern, &items)?;
+        self.hoisted.extend(stmts);
+        let next = syn::parse2(quote_spanned!(span=> || #name.next())).ok()?;
+        Some(self.read_expr(&next))
+    }
+
     /// Where the range starts and ends that an expression names, perhaps with `clone`; not where it is `mut`, since it moves on.
-    pub(in crate::parse) fn bound_range(&self, value: &syn::Expr) -> Option<[Expr; 2]> {
+    pub(in crate::parse) fn bound_range(&self, value: &syn::Expr) -> Option<([Expr; 2], bool)> {
         match peel(value) {
             syn::Expr::MethodCall(call) if call.method == "clone" && call.args.is_empty() => {
                 self.bound_range(&call.receiver)
@@ -87,6 +145,20 @@ impl Reader {
                 bound.ends.filter(|_| bound.position.is_none())
             }
         }
+    }
+
+    /// `range.start()`, `range.end()` of a range that has its end.
+    pub(in crate::parse) fn bound_end(&self, call: &syn::ExprMethodCall) -> Option<ExprKind> {
+        let ([start, end], true) = self.bound_range(&call.receiver)? else {
+            return None;
+        };
+        let end = match name_of(&call.method).as_str() {
+            "start" => start,
+            "end" => end,
+            _ => return None,
+        };
+        let (op, operand) = (UnaryOp::Ref, Box::new(end));
+        Some(ExprKind::Unary { op, operand })
     }
 
     /// `let name = chain;`: statements that name what it goes over. `None` where the value is no chain.
@@ -102,10 +174,7 @@ impl Reader {
         let known = match init {
             syn::Expr::MethodCall(call) => self.is_chain(call),
             syn::Expr::Call(call) => super::forms::source(call).is_some(),
-            syn::Expr::Range(range) => {
-                let half_open = matches!(range.limits, syn::RangeLimits::HalfOpen(_));
-                range.start.is_some() && range.end.is_some() && half_open
-            }
+            syn::Expr::Range(range) => range.start.is_some() && range.end.is_some(),
             _ => false,
         };
         if ident.by_ref.is_some() || ident.subpat.is_some() || !known {
@@ -116,11 +185,12 @@ impl Reader {
         let ends = match (init, &chain.source) {
             (syn::Expr::Range(_), Source::Range(range)) => {
                 let [start, end] = [range.start.clone(), range.end.clone()];
+                let closed = range.inclusive;
                 let ends = [chain.name(self, "start", start), chain.name(self, "end", end)];
                 if let Source::Range(range) = &mut chain.source {
                     [range.start, range.end] = ends.clone();
                 }
-                Some(ends)
+                Some((ends, closed))
             }
             _ => None,
         };

@@ -46,8 +46,10 @@ impl Reader {
         let mut chain = self.read_iterable(&call.receiver);
         match (name.as_str(), &args[..]) {
             ("next", []) => return Some(self.read_pick(chain, Some(number(line, 0)), true)),
-            ("next_back", []) if chain.stands.is_some() => return Some(self.read_back(chain)),
-            ("peek", []) => {
+            ("next_back", []) if chain.stands.is_some() && chain.steps.is_empty() => {
+                return Some(self.read_back(chain));
+            }
+            ("peek", []) if !chain.steps.iter().any(Step::has_state) => {
                 let item = self.read_pick(chain, Some(number(line, 0)), false);
                 let item = method(expr(line, item), "as_ref", Vec::new());
                 return Some(item.kind);

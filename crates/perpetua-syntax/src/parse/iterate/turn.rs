@@ -168,6 +168,19 @@ impl Reader {
                 continue;
             }
             let name = self.fresh("item");
+            if let Step::Called(function) = &step {
+                let kind = ExprKind::CallLocal {
+                    name: function.clone(),
+                    args: Vec::new(),
+                };
+                stmts.push(declare(&name, expr(line, kind), false));
+                stmts.push(when(
+                    method(local(&name, line), "is_none", Vec::new()),
+                    self.leave(),
+                ));
+                item = method(local(&name, line), "unwrap", Vec::new());
+                continue;
+            }
             if let Step::FilterMap(f) | Step::MapWhile(f) | Step::Scan(_, f) = &step {
                 let args = match &step {
                     Step::Scan(state, _) => {
@@ -269,9 +282,12 @@ impl Reader {
                         },
                     )
                 }
-                Step::Map(_) | Step::FilterMap(_) | Step::MapWhile(_) | Step::Scan(..) | Step::Flat(_) => {
-                    value()
-                }
+                Step::Map(_)
+                | Step::FilterMap(_)
+                | Step::MapWhile(_)
+                | Step::Called(_)
+                | Step::Scan(..)
+                | Step::Flat(_) => value(),
             };
         }
         item

@@ -50,8 +50,7 @@ impl Items {
 
     /// What a block's trait has for blocks without it.
     fn defaults(&self, block: &Block) -> Vec<(&str, Item)> {
-        let module = block.members.first().map(|(_, item)| &item.module);
-        let found = module.and_then(|module| self.trait_at(block.of_trait.as_ref(), module));
+        let found = self.trait_at(block.of_trait.as_ref(), &block.module);
         found.map_or_else(Vec::new, |(module, defaults)| {
             let known = defaults.known.iter().map(|(name, kind)| {
                 let (module, kind) = (module.clone(), kind.clone());

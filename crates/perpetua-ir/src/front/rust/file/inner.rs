@@ -1,5 +1,6 @@
 //! Items inside functions. A function that has some has a module of its own, in which its names mean what they mean.
 
+use perpetua_syntax::parse::as_local;
 use syn::visit::Visit;
 
 use super::ModulePath;
@@ -33,7 +34,9 @@ impl Collector<'_> {
             own.push(format!("in {name}"));
             self.items.modules.push(own.clone());
             self.import(&syn::parse_quote!(super::*), &own, Vec::new());
-            self.module(&inner.0, &own);
+            let gpu = syn::parse_quote!(GpuType);
+            let items: Vec<syn::Item> = inner.0.iter().map(|item| as_local(item, &gpu)).collect();
+            self.module(&items, &own);
         }
         own
     }

@@ -321,8 +321,11 @@ impl Checker<'_> {
         match op {
             UnaryOp::Neg | UnaryOp::Not => {
                 let operand = self.expr(operand, hint)?;
-                let operand = self.operand(operand);
                 let of_trait = if op == UnaryOp::Neg { "Neg" } else { "Not" };
+                let operand = match self.negated_reference(operand, of_trait, line)? {
+                    Ok(called) => return Ok(called),
+                    Err(operand) => self.operand(operand),
+                };
                 let operand = match self.user_negation(operand, of_trait, line)? {
                     Ok(called) => return Ok(called),
                     Err(operand) => Box::new(operand),

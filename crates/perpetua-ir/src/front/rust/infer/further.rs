@@ -38,7 +38,7 @@ impl Writer {
         self.stmt(self.when(cond, self.block(vec![self.panic(text)], None), None))
     }
 
-    fn most(self, scalar: Scalar) -> Expr {
+    pub(super) fn most(self, scalar: Scalar) -> Expr {
         let member = TypeMember {
             ty: Type::Scalar(scalar),
             via: None,

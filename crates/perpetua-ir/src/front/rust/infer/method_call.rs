@@ -5,13 +5,13 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{GenericArg, Scalar};
 
-use super::call::member::Reach;
+use super::call::member::{Callee, Reach};
 use super::call::{Argument, written};
 use super::methods;
 use super::order::ordering;
-use super::tree::{Expr, ExprKind, GridMethod, Settled};
+use super::tree::{Expr, ExprKind, GridMethod, Pat, Settled, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
-use super::written::Writer;
+use super::written::{RECEIVER, Writer};
 use super::{Checker, Conversion, Result};
 
 impl Checker<'_> {
@@ -113,6 +113,23 @@ impl Checker<'_> {
             ),
             _ => false,
         };
+        if matches!(ty, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_))
+            && (args.is_empty() && name == "into_iter"
+                || matches!(&receiver.kind, ExprKind::Local(_))
+                    && matches!((name, args), ("len", []) | (syntax::ELEMENT, [_])))
+        {
+            let next = self.functions_of(&ty, Some("Iterator"), "next", Reach::All, line)?;
+            if !next.is_empty() {
+                return self.user_iterator(receiver, name, next, line);
+            }
+        }
+        // The greatest of references is one of them.
+        if let (Ty::Ref(false, _), [other], "min" | "max", Some("Ord")) =
+            (self.types.shallow(&receiver.ty), args, name, via)
+            && matches!(ty, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_))
+        {
+            return self.extreme(receiver, name, other, line);
+        }
         let reach = if known { Reach::Bounds } else { Reach::All };
         let functions = self.functions_of(&ty, via, name, reach, line)?;
         if !functions.is_empty() {
@@ -158,6 +175,11 @@ impl Checker<'_> {
                 };
                 match to {
                     Ty::Scalar(to) if to.is_integer() => self.try_integer(receiver, to, line),
+                    own @ (Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_)) => {
+                        let functions =
+                            self.functions_of(&own, Some("TryFrom"), "try_from", Reach::All, line)?;
+                        self.call_one_of(functions, vec![Argument::Operand(receiver)], &[], line)
+                    }
                     _ => Err(self.error(
                         line,
                         "what `try_into` converts to is not known here",
@@ -232,6 +254,37 @@ impl Checker<'_> {
             _ => {
                 let shown = self.show(&ty);
                 Err(self.error(line, format!("`{shown}` has no method `{name}` in kernels"), ""))
+            }
+        }
+    }
+
+    /// What a loop asks of a type that is an iterator: a place for it, as many items as there may be, and the next one, without which
+    /// the loop is left.
+    fn user_iterator(&mut self, receiver: Expr, name: &str, next: Vec<Callee>, line: u32) -> Result<Expr> {
+        let w = Writer(line);
+        match name {
+            "into_iter" if matches!(self.types.shallow(&receiver.ty), Ty::Ref(true, _)) => Ok(receiver),
+            "into_iter" => {
+                let id = self.declare("__iterator", receiver.ty.clone(), true, line);
+                let local = self.local(id, line);
+                let value = self.borrow(local, true, line)?;
+                let bind = Stmt {
+                    line,
+                    kind: StmtKind::Let(Pat::Binding(id), Some(receiver)),
+                };
+                Ok(self.behind_stmts(vec![bind], value, line))
+            }
+            "len" => self.expr(&w.most(Scalar::Usize), Some(&Ty::USIZE)),
+            _ => {
+                let item = self.call_method_of(next, vec![Argument::Operand(receiver)], &[], line)?;
+                let held = "held";
+                let leave = w.block_expr(vec![w.leave()], None);
+                let arms = vec![
+                    (w.pattern(syntax::Variant::Some, Some(held)), w.local(held)),
+                    (None, leave),
+                ];
+                let body = w.arms(w.local(RECEIVER), arms);
+                self.written(item, None, &body, None, line)
             }
         }
     }

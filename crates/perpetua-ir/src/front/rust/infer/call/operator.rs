@@ -4,7 +4,7 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar};
 
 use super::Argument;
-use super::member::Reach;
+use super::member::{Callee, Reach};
 use crate::front::rust::infer::tree::{Expr, ExprKind};
 use crate::front::rust::infer::ty::{Kind, Ty};
 use crate::front::rust::infer::{Checker, Result};
@@ -69,6 +69,9 @@ impl Checker<'_> {
             self.literal_operand(&lt, &rt, of_trait, name)?;
         }
         let mut functions = self.functions_of(&lt, Some(of_trait), name, Reach::All, line)?;
+        if functions.is_empty() {
+            functions = self.functions_of_reference(&left, of_trait, name, line)?;
+        }
         let mut negated = false;
         if functions.is_empty() && op == BinaryOp::Ne {
             functions = self.functions_of(&lt, Some(of_trait), "eq", Reach::All, line)?;
@@ -211,6 +214,39 @@ impl Checker<'_> {
                 format!("`{sign}` does not work on `{shown}`"),
                 format!("write `#[device] impl {of_trait} for {shown}`"),
             ));
+        }
+        self.call_one_of(functions, vec![Argument::Operand(operand)], &[], line)
+            .map(Ok)
+    }
+
+    /// A trait's functions for the reference that an operand is.
+    fn functions_of_reference(
+        &mut self,
+        operand: &Expr,
+        of_trait: &str,
+        name: &str,
+        line: u32,
+    ) -> Result<Vec<Callee>> {
+        match self.types.shallow(&operand.ty) {
+            ty @ Ty::Ref(..) => self.functions_of(&ty, Some(of_trait), name, Reach::All, line),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// `-operand` of a reference, where a block says what that is.
+    pub(in crate::front::rust::infer) fn negated_reference(
+        &mut self,
+        operand: Expr,
+        of_trait: &str,
+        line: u32,
+    ) -> Result<std::result::Result<Expr, Expr>> {
+        let name = if of_trait == "Neg" { "neg" } else { "not" };
+        if matches!(self.peeled(&operand.ty), Ty::Scalar(_) | Ty::Var(_)) {
+            return Ok(Err(operand));
+        }
+        let functions = self.functions_of_reference(&operand, of_trait, name, line)?;
+        if functions.is_empty() {
+            return Ok(Err(operand));
         }
         self.call_one_of(functions, vec![Argument::Operand(operand)], &[], line)
             .map(Ok)
