@@ -119,7 +119,7 @@ fn local_types(x: &[u32], y: &mut [u32]) {
     let mut best = Best { key: 0, at: None };
     let mut random = Random { state: x[i] | 1 };
     for k in 0..5 {
-        let key = x[i + k] ^ random.next() % 64;
+        let key = x[i + k] ^ (random.next() % 64);
         if best.at.is_none() || key > best.key {
             best = Best { key, at: Some(k) };
         }
@@ -175,7 +175,7 @@ mod referred {
         fn add(self, other: &Pair) -> Pair {
             Pair {
                 a: self.a.wrapping_add(other.a),
-                b: self.b ^ other.b,
+                b: self.b.wrapping_add(other.b),
             }
         }
     }
