@@ -48,6 +48,8 @@ pub(crate) trait Storage: GpuType {
     fn wide(self) -> f32;
     /// The nearest number of this type.
     fn narrow(x: f32) -> Self;
+    /// The exponential, as exact as this type needs it.
+    fn power(x: f32) -> f32;
 }
 
 #[device]
@@ -58,6 +60,10 @@ impl Storage for f32 {
 
     fn narrow(x: f32) -> f32 {
         x
+    }
+
+    fn power(x: f32) -> f32 {
+        x.exp()
     }
 }
 
@@ -70,6 +76,10 @@ impl Storage for f16 {
     fn narrow(x: f32) -> f16 {
         f16::from_f32(x)
     }
+
+    fn power(x: f32) -> f32 {
+        near_power(x)
+    }
 }
 
 #[device]
@@ -81,6 +91,16 @@ impl Storage for bf16 {
     fn narrow(x: f32) -> bf16 {
         bf16::from_f32(x)
     }
+
+    fn power(x: f32) -> f32 {
+        near_power(x)
+    }
+}
+
+/// The exponential as hardware has it, off by `2^-22` of itself and `2^-23` times `x`.
+#[device]
+pub(crate) fn near_power(x: f32) -> f32 {
+    fast_exp2(x * std::f32::consts::LOG2_E)
 }
 
 /// A type of which two numbers lie in a word.
@@ -169,6 +189,8 @@ pub(crate) trait Piece: GpuType {
     fn spread(self) -> [f32; 8];
     /// Of the first numbers, each rounded to its type.
     fn gather(numbers: [f32; 8]) -> Self;
+    /// [`Storage::power`] of its numbers' type.
+    fn power(x: f32) -> f32;
 }
 
 #[device]
@@ -181,6 +203,10 @@ impl<T: Storage> Piece for T {
 
     fn gather(numbers: [f32; 8]) -> T {
         T::narrow(numbers[0])
+    }
+
+    fn power(x: f32) -> f32 {
+        T::power(x)
     }
 }
 
@@ -228,6 +254,10 @@ impl Piece for F32s {
             },
         }
     }
+
+    fn power(x: f32) -> f32 {
+        x.exp()
+    }
 }
 
 /// The numbers of four words that have two each, by what the low half and the high half of a word are.
@@ -269,6 +299,10 @@ impl Piece for F16s {
             words: words(numbers, |x| f16::from_f32(x).to_bits() as u32),
         }
     }
+
+    fn power(x: f32) -> f32 {
+        near_power(x)
+    }
 }
 
 #[device]
@@ -286,5 +320,9 @@ impl Piece for Bf16s {
         Bf16s {
             words: words(numbers, |x| bf16::from_f32(x).to_bits() as u32),
         }
+    }
+
+    fn power(x: f32) -> f32 {
+        near_power(x)
     }
 }

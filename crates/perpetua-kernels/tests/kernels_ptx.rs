@@ -8,6 +8,7 @@ extern crate perpetua_language as perpetua;
 
 use half::{bf16, f16};
 use perpetua::prelude::*;
+use perpetua_device::KernelSpec as _;
 use perpetua_kernels::ptx::{PtxHalf, PtxKernel, PtxModule};
 use perpetua_kernels::{
     AttentionKernel, Beside, CrossEntropyBackwardKernel, CrossEntropyKernel, DequantizeKernel, Element,
@@ -349,6 +350,15 @@ fn attention_gradients() {
             }
             let ptx = kernel.backward().emit_ptx();
             assert!(ptx.contains("ldmatrix.sync.aligned.m8n8.x4.trans"));
+            // SAFETY: nothing is launched.
+            let of_queries = unsafe { kernel.backward().function_of_queries().unchecked() };
+            let ptx = perpetua_ir::back::ptx::render(&of_queries.verified(64).unwrap(), 90).unwrap();
+            let Some(assembled) = ptxas(&ptx.text, "sm_90a").required("queries").unwrap() else {
+                return;
+            };
+            let usage = &assembled.usage[0];
+            println!("{usage:?}");
+            assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
         }
     }
     for (dim, registers) in [(64, 168), (128, 255)] {

@@ -215,6 +215,8 @@ pub(super) fn attention_paged_tensor_core<
     let mut all = [[0.0f32; 4]; TILES];
     let (mut highest, mut total) = (f32::NEG_INFINITY, 0.0f32);
     let by = scale * std::f32::consts::LOG2_E;
+    // Whether a page of a lane's keys is none.
+    let mut is_lost = false;
     let mut first = from + team * 16;
     let mut step = from;
     // One key's row a lane, a step ahead.
@@ -273,10 +275,7 @@ pub(super) fn attention_paged_tensor_core<
                 total += scores[half][i];
             }
         }
-        // A page that is none.
-        if first + own_key < to && row == NO_ROW {
-            total = f32::NAN;
-        }
+        is_lost |= first + own_key < to && row == NO_ROW;
         let weights = [
             pair::<T>([scores[0][0], scores[0][1]], 1.0),
             pair::<T>([scores[1][0], scores[1][1]], 1.0),
@@ -301,12 +300,8 @@ pub(super) fn attention_paged_tensor_core<
     }
     total += subgroup_shuffle_xor(total, 1);
     total += subgroup_shuffle_xor(total, 2);
-    // What the upper half of the lanes knows of a page that is none counts for every head.
-    for i in 0..3 {
-        let other = subgroup_shuffle_xor(total, 4 << i);
-        if other.is_nan() {
-            total = other;
-        }
+    if subgroup_any(is_lost) {
+        total = f32::NAN;
     }
     let parts = grid_dim_x() as usize * 4;
     let part = group_id_x() * 4 + team;

@@ -85,6 +85,7 @@ impl GroupedGemmKernel {
             // With fewer blocks a large GPU would not have one for each multiprocessor.
             wide: self.rows.div_ceil(ROWS).saturating_mul(self.n.div_ceil(256)) >= 96,
             pieces,
+            grouped: true,
         }
     }
 

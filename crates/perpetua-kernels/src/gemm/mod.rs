@@ -262,6 +262,7 @@ impl GemmKernel {
             transposed: self.transposed,
             wide: self.tile() == Some(256),
             pieces,
+            grouped: false,
         })
     }
 
@@ -335,6 +336,7 @@ impl Kernel for GemmKernel {
                     transposed: self.transposed,
                     wide: self.tile() == Some(256),
                     pieces,
+                    grouped: false,
                 });
                 instance.function()
             }

@@ -25,6 +25,8 @@ pub(super) struct Instance {
     pub(super) wide: bool,
     /// Whether A and B are read in pieces of 16 bytes, as [`U32x4`].
     pub(super) pieces: bool,
+    /// Whether rows belong to several products.
+    pub(super) grouped: bool,
 }
 
 impl Instance {
@@ -44,7 +46,10 @@ impl Instance {
                 }
             };
             ($($argument:tt),*) => {
-                gemm_tensor_core::kernel::<$($argument),*>()
+                match self.grouped {
+                    false => gemm_tensor_core::kernel::<$($argument),*, false>(),
+                    true => gemm_tensor_core::kernel::<$($argument),*, true>(),
+                }
             };
         }
         match (self.factors, self.pieces) {
@@ -170,10 +175,30 @@ fn turned(row: usize, is_long: bool) -> usize {
     if is_long { row % 8 } else { row / 2 % 4 }
 }
 
+/// Which rows a block of rows in groups has, up to the end of its group, and which group that is; no rows where there are no more.
+#[device]
+fn group_of(offsets: &[u32], groups: usize, rows: usize) -> (usize, usize, usize) {
+    let (mut tile, mut group) = (group_id_x(), 0);
+    let (mut top, mut bottom, mut found) = (0, 0, 0);
+    while group < groups {
+        let from = (offsets[group] as usize).min(rows);
+        let to = (offsets[group + 1] as usize).min(rows).max(from);
+        let tiles = (to - from).div_ceil(128);
+        if tile < tiles {
+            (top, bottom, found) = (from + tile * 128, to, group);
+            group = groups;
+        } else {
+            tile -= tiles;
+            group += 1;
+        }
+    }
+    (top, bottom, found)
+}
+
 /// Eight subgroups, two above each other and four side by side; each has 64 x 16 `WIDE` sums. 32 columns of A and rows of B are in shared
 /// memory at the same time, as they lie in memory; while one such part is multiplied, the next is on its way. `ROWS` and `PIECES`: rows of it, and
 /// pieces of 16 bytes in a row. Where a piece lies in its row depends on the row, so that lanes which read eight rows read from all banks.
-/// With `groups` rows belong to several products, from `offsets` on, whose matrices B are so far `apart`; a block has rows of one of them.
+/// `GROUPED`: rows belong to several products, from `offsets` on, whose matrices B are so far `apart`; a block has rows of one of them.
 #[kernel(block_size = 256, interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -189,6 +214,7 @@ fn gemm_tensor_core<
     const A_PIECES: usize,
     const B_ROWS: usize,
     const B_PIECES: usize,
+    const GROUPED: bool,
 >(
     m: usize,
     n: usize,
@@ -208,24 +234,12 @@ fn gemm_tensor_core<
     let left = shared_array::<[[[[u32; 4]; A_PIECES]; A_ROWS]; 2]>();
     let right = shared_array::<[[[[u32; 4]; B_PIECES]; B_ROWS]; 2]>();
     let lane = local_id_x() % 256;
-    // Rows of C, and where B begins.
-    let (mut top, mut bottom, mut b_from) = (group_id_x() * 128, m, 0);
-    if groups > 0 {
-        let (mut tile, mut group) = (group_id_x(), 0);
-        (top, bottom) = (0, 0);
-        while group < groups {
-            let from = (offsets[group] as usize).min(m);
-            let to = (offsets[group + 1] as usize).min(m).max(from);
-            let tiles = (to - from).div_ceil(128);
-            if tile < tiles {
-                (top, bottom, b_from) = (from + tile * 128, to, group * apart);
-                group = groups;
-            } else {
-                tile -= tiles;
-                group += 1;
-            }
-        }
-    }
+    // Rows of C, and which B they are multiplied with.
+    let (top, bottom, group) = if GROUPED {
+        group_of(offsets, groups, m)
+    } else {
+        (group_id_x() * 128, m, 0)
+    };
     let first = group_id_y() * (64 * WIDE);
     // Where this subgroup's sums begin, and the row of an 8 x 8 matrix that this lane brings, and of which of four.
     let (above, aside) = (lane / 32 % 2 * 64, lane / 64 * (16 * WIDE));
@@ -261,10 +275,12 @@ fn gemm_tensor_core<
         } else {
             across::<S>(y, k, first + x * 8, n, b_pitch)
         };
-        b_reader[i].at += b_from / S::unit();
+        if GROUPED {
+            b_reader[i].at += group * apart / S::unit();
+        }
         b_next[i] = fetch::<S>(b, b_reader[i], !B_T, 0);
     }
-    let depth = if top < bottom { k as u32 } else { 0 };
+    let depth = if !GROUPED || top < bottom { k as u32 } else { 0 };
     let mut stage = 0;
     let mut from = 0;
     for i in 0..2 {

@@ -4,25 +4,51 @@ use perpetua::prelude::*;
 
 use super::reduce::{Place, across, fetch, place, store};
 use super::softmax::seen;
-use crate::element::Piece;
+use crate::element::{Piece, near_power};
+
+/// Where a row lies, in numbers and in pieces of `N`, which may begin before it and end behind it.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Span {
+    /// Its first piece, and how many it has.
+    first: usize,
+    pieces: usize,
+    /// Numbers of the first piece that are in front of it, and of the last one those up to its end.
+    skipped: u32,
+    left: u32,
+}
+
+/// Whether a number of a piece is the row's.
+#[device]
+fn is_own(span: Span, piece: usize, number: u32) -> bool {
+    !(piece == 0 && number < span.skipped || piece + 1 == span.pieces && number >= span.left)
+}
 
 /// What a lane has seen of a row, `TURN` numbers at a time: their maximum, the sum of the exponentials against it, and where it `adds` their sum.
 #[device]
 fn all_seen<M: Piece, const N: usize, const LANES: usize, const TURN: usize>(
     x: &[M],
-    from: usize,
+    span: Span,
     within: usize,
-    end: usize,
     adds: bool,
 ) -> [f32; 3] {
     let (mut highest, mut sum, mut all) = (f32::NEG_INFINITY, 0.0f32, 0.0f32);
     let mut at = within;
-    while at < end {
-        let numbers = fetch::<M, N, LANES, TURN>(x, from, at, end, f32::NEG_INFINITY);
-        (highest, sum) = seen::<TURN>(numbers, highest, sum);
+    while at < span.pieces {
+        let mut numbers = fetch::<M, N, LANES, TURN>(x, span.first, at, span.pieces, f32::NEG_INFINITY);
+        if N > 1 {
+            // Of others' numbers in the row's pieces nothing is known.
+            for i in 0..TURN {
+                if !is_own(span, at + i / N * LANES, (i % N) as u32) {
+                    numbers[i] = f32::NEG_INFINITY;
+                }
+            }
+        }
+        (highest, sum) = seen::<TURN>(numbers, highest, sum, near_power);
         if adds {
             for i in 0..TURN {
-                if at + i / N * LANES < end {
+                let piece = at + i / N * LANES;
+                if piece < span.pieces && is_own(span, piece, (i % N) as u32) {
                     all += numbers[i];
                 }
             }
@@ -33,7 +59,7 @@ fn all_seen<M: Piece, const N: usize, const LANES: usize, const TURN: usize>(
 }
 
 /// The loss of each row, and the logarithm of the sum of its exponentials, in one pass: a lane keeps the maximum of what it has seen, and the sum of the exponentials against
-/// it. Sizes and pitches count pieces of `N` numbers.
+/// it. Sizes and pitches count numbers: rows need not begin where pieces do.
 #[kernel(interpret)]
 #[allow(
     clippy::too_many_arguments,
@@ -47,7 +73,7 @@ pub(super) fn cross_entropy<
     const MEETS: bool,
 >(
     rows: usize,
-    pieces: usize,
+    columns: usize,
     x_pitch: usize,
     _y_pitch: usize,
     ignored: i32,
@@ -59,18 +85,26 @@ pub(super) fn cross_entropy<
 ) {
     let part = shared_array::<[f32; 512]>();
     let lane = local_id_x();
-    let Place { row, within, end } = place::<LANES>(rows, pieces);
+    let Place { row, within, .. } = place::<LANES>(rows, columns);
     let from = row * x_pitch;
+    let skipped = from % N;
+    let pieces = (skipped + columns).div_ceil(N);
+    let span = Span {
+        first: from / N,
+        pieces: if row < rows { pieces } else { 0 },
+        skipped: skipped as u32,
+        left: (skipped + columns + N - pieces * N) as u32,
+    };
 
     // Without pieces each number takes a register for its place, too.
     let [highest, mut sum, all] = if N == 1 {
-        all_seen::<M, N, LANES, 8>(x, from, within, end, smoothing > 0.0)
+        all_seen::<M, N, LANES, 8>(x, span, within, smoothing > 0.0)
     } else {
-        all_seen::<M, N, LANES, 16>(x, from, within, end, smoothing > 0.0)
+        all_seen::<M, N, LANES, 16>(x, span, within, smoothing > 0.0)
     };
     let most = across::<LANES, MEETS>(part, lane, highest, |a, b| a.max(b));
     if highest > f32::NEG_INFINITY {
-        sum *= (highest - most).exp();
+        sum *= near_power(highest - most);
     }
     let sum = across::<LANES, MEETS>(part, lane, sum, |a, b| a + b);
     let all = across::<LANES, MEETS>(part, lane, all, |a, b| a + b);
@@ -80,9 +114,9 @@ pub(super) fn cross_entropy<
         let mut loss = 0.0f32;
         if label != ignored {
             let mut score = f32::NAN;
-            if label >= 0 && (label as usize) < pieces * N {
-                let place = label as usize;
-                let numbers = x[from + place / N].spread();
+            if label >= 0 && (label as usize) < columns {
+                let place = from + label as usize;
+                let numbers = x[place / N].spread();
                 for j in 0..N {
                     if j == place % N {
                         score = numbers[j];
@@ -91,7 +125,7 @@ pub(super) fn cross_entropy<
             }
             loss = log - (1.0 - smoothing) * score;
             if smoothing > 0.0 {
-                loss -= smoothing * (all / (pieces * N) as f32);
+                loss -= smoothing * (all / columns as f32);
             }
         }
         losses[row] = loss;
@@ -181,7 +215,7 @@ pub(super) fn cross_entropy_backward<
                 numbers[i] = if label == ignored {
                     0.0
                 } else {
-                    ((numbers[i] - log).exp() - wanted) * slope
+                    (M::power(numbers[i] - log) - wanted) * slope
                 };
             }
             store::<M, N, LANES, 8>(dx, to, at, end, numbers);

@@ -33,6 +33,8 @@ struct Rows {
     element: Element,
     /// Lanes of a block, where the kernel says how many.
     lanes: Option<u32>,
+    /// Whether rows need not begin where pieces do: then sizes and pitches count numbers.
+    loose: bool,
 }
 
 /// A buffer of a launch.
@@ -114,6 +116,7 @@ impl Rows {
             pitches: [columns; 2],
             element: Element::F32,
             lanes: None,
+            loose: false,
         }
     }
 
@@ -148,7 +151,7 @@ impl Rows {
         let whole = |n: &usize| n.is_multiple_of(self.piece());
         Plan {
             team: self.team(),
-            pieces: whole(&self.columns) && self.pitches.iter().all(whole),
+            pieces: self.loose || whole(&self.columns) && self.pitches.iter().all(whole),
             meets: true,
         }
     }
@@ -209,7 +212,11 @@ impl Rows {
             None
         };
         plan.pieces = pieces.is_some();
-        let count = if plan.pieces { self.piece() } else { 1 };
+        let count = if plan.pieces && !self.loose {
+            self.piece()
+        } else {
+            1
+        };
         let (team, lanes) = match plan.team {
             Team::Small | Team::Medium => (32, 256),
             Team::Large => (128, 128),
@@ -262,7 +269,7 @@ use rows_options;
 /// the same.
 ///
 /// A row with a NaN or with +inf becomes NaN all over, as does one of nothing but -inf. With sums of `c` columns an element's relative
-/// error is at most about `(c / 256 + 16) * 2^-24`, and that of its type.
+/// error is at most about `(c / 256 + 16) * 2^-24`, and that of its type; of types of 16 bits exponentials are the hardware's, off by `2^-22` and `2^-23` times `max - x` more.
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device};

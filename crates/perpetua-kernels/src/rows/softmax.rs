@@ -7,16 +7,21 @@ use crate::element::Piece;
 
 /// The maximum of what has been seen and of further numbers, and the sum of the exponentials against it.
 #[device]
-pub(super) fn seen<const COUNT: usize>(numbers: [f32; COUNT], highest: f32, sum: f32) -> (f32, f32) {
+pub(super) fn seen<const COUNT: usize>(
+    numbers: [f32; COUNT],
+    highest: f32,
+    sum: f32,
+    power: impl Fn(f32) -> f32,
+) -> (f32, f32) {
     let mut most = highest;
     for i in 0..COUNT {
         most = most.max(numbers[i]);
     }
     let mut sum = sum;
     if most > f32::NEG_INFINITY {
-        sum *= (highest - most).exp();
+        sum *= power(highest - most);
         for i in 0..COUNT {
-            sum += (numbers[i] - most).exp();
+            sum += power(numbers[i] - most);
         }
     } else {
         // So far there is nothing but -inf, which adds nothing, and what is no number, which makes the row none.
@@ -58,7 +63,7 @@ pub(super) fn softmax<
     let mut at = rest;
     while at < end {
         let numbers = fetch::<M, N, LANES, TURN>(x, from, at, end, f32::NEG_INFINITY);
-        (highest, sum) = seen::<TURN>(numbers, highest, sum);
+        (highest, sum) = seen::<TURN>(numbers, highest, sum, |x| M::power(x));
         at += TURN / N * LANES;
     }
 
@@ -69,10 +74,10 @@ pub(super) fn softmax<
     let most = across::<LANES, MEETS>(part, lane, most, |a, b| a.max(b));
     // A lane that met nothing but -inf adds nothing; +inf less itself is no number, and makes the row none.
     if highest > f32::NEG_INFINITY {
-        sum *= (highest - most).exp();
+        sum *= M::power(highest - most);
     }
     for i in 0..HELD {
-        let power = (held[i] - most).exp();
+        let power = M::power(held[i] - most);
         sum += power;
         if !LOGARITHM {
             held[i] = power;
@@ -97,7 +102,7 @@ pub(super) fn softmax<
             numbers[i] = if LOGARITHM {
                 below - less
             } else {
-                below.exp() * share
+                M::power(below) * share
             };
         }
         store::<M, N, LANES, TURN>(y, to, at, end, numbers);
@@ -155,7 +160,7 @@ pub(super) fn softmax_backward<
     let sum = across::<LANES, MEETS>(part, lane, sum, |a, b| a + b);
 
     for i in 0..HELD {
-        slopes[i] = slope::<LOGARITHM>(results[i], slopes[i], sum);
+        slopes[i] = slope::<M, LOGARITHM>(results[i], slopes[i], sum);
     }
     store::<M, N, LANES, HELD>(dx, to, within, end, slopes);
     let mut at = rest;
@@ -163,7 +168,7 @@ pub(super) fn softmax_backward<
         let results = fetch::<M, N, LANES, TURN>(y, from, at, end, 0.0);
         let mut slopes = fetch::<M, N, LANES, TURN>(dy, from, at, end, 0.0);
         for i in 0..TURN {
-            slopes[i] = slope::<LOGARITHM>(results[i], slopes[i], sum);
+            slopes[i] = slope::<M, LOGARITHM>(results[i], slopes[i], sum);
         }
         store::<M, N, LANES, TURN>(dx, to, at, end, slopes);
         at += TURN / N * LANES;
@@ -172,9 +177,9 @@ pub(super) fn softmax_backward<
 
 /// The gradient of an element, by its result, the result's gradient, and the row's sum.
 #[device]
-fn slope<const LOGARITHM: bool>(result: f32, slope: f32, sum: f32) -> f32 {
+fn slope<M: Piece, const LOGARITHM: bool>(result: f32, slope: f32, sum: f32) -> f32 {
     if LOGARITHM {
-        slope - result.exp() * sum
+        slope - M::power(result) * sum
     } else {
         result * (slope - sum)
     }

@@ -259,7 +259,11 @@ pub(crate) fn cross_entropy(case: &mut Case) -> Result<(), Failed> {
 }
 
 fn cross_entropy_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
-    let ([rows, columns], pitches) = shape(case);
+    let ([mut rows, columns], mut pitches) = shape(case);
+    if case.chance(3) {
+        // Whole pieces of 16 bytes together, but not each.
+        (rows, pitches[0], case.aligned) = (8, columns, true);
+    }
     let offset = case.one_of(&[0.0, 0.0, 20.0]);
     let mut x = stored::<T>(case, rows * columns, 8.0, offset);
     if !x.is_empty() && case.chance(6) {
