@@ -166,6 +166,25 @@ impl Tensor {
         })
     }
 
+    /// The frequencies of `fft` of so many samples, `distance` apart, as `f32`: up to the highest one, then the negative ones.
+    #[track_caller]
+    pub fn fftfreq(count: usize, distance: f64, device: &Device) -> Tensor {
+        crate::place::inside(here!(), || {
+            let place = Tensor::coordinates([count], 0, device);
+            let is_high = place.greater_equal(count.div_ceil(2) as i64);
+            let signed = is_high.select(&place - count as i64, &place);
+            signed.cast(DType::F32) / (count as f64 * distance)
+        })
+    }
+
+    /// Those of `rfft`.
+    #[track_caller]
+    pub fn rfftfreq(count: usize, distance: f64, device: &Device) -> Tensor {
+        crate::place::inside(here!(), || {
+            Tensor::coordinates([count / 2 + 1], 0, device).cast(DType::F32) / (count as f64 * distance)
+        })
+    }
+
     /// Ones where the indices of both axes are equal, else zeros.
     #[track_caller]
     pub fn eye(rows: usize, columns: usize, dtype: DType, device: &Device) -> Tensor {

@@ -21,7 +21,7 @@ pub(crate) enum Step {
     /// It has a kernel of its own, which reads these.
     Function(Arc<dyn Function>, Vec<(usize, Shape, DType)>),
     /// A kernel of the library computes it.
-    Library(Library),
+    Library(Box<Library>),
     /// A generated kernel computes it.
     Launch(Box<Built>),
 }
@@ -50,7 +50,7 @@ impl Step {
             _ => {}
         }
         if let Some(library) = plan.library.get(&group.output) {
-            return Ok(Step::Library(library.clone()));
+            return Ok(Step::Library(Box::new(library.clone())));
         }
         let built = build(graph, group, &is_stored).map_err(|_| wrong(tensor, "it has no recipe"))?;
         Ok(Step::Launch(Box::new(built)))

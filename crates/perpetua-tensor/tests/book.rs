@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perpetua_tensor::table::{Meaning, composed, primitives};
+use perpetua_tensor::table::{Composed, Meaning, composed, primitives, reading};
 
 const PAGE: &str = "docs/book/src/tensor-operators.md";
 
@@ -33,15 +33,20 @@ fn page() -> Result<String, std::fmt::Error> {
     text.push_str(
         "\n## Composed\n\nThese are recorded as others, so fusion, gradients and errors follow.\n\n| operator | is | meaning |\n|---|---|---|\n",
     );
-    for row in composed() {
+    let rows = |text: &mut String, row: &Composed| {
         writeln!(
             text,
             "| `{}` | `{}` | {} |",
             row.name,
             cell(row.formula),
             cell(row.doc)
-        )?;
-    }
+        )
+    };
+    composed().try_for_each(|row| rows(&mut text, row))?;
+    text.push_str(
+        "\n## Reading\n\nThe shape of what these give depends on values: they compute their operand, and wait for one number. In functions that `compile` or `vmap` takes they are errors.\n\n| operator | is | meaning |\n|---|---|---|\n",
+    );
+    reading().try_for_each(|row| rows(&mut text, row))?;
     Ok(text)
 }
 

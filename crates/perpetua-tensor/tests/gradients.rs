@@ -254,6 +254,40 @@ fn composed(name: &str, x: &Tensor) -> Option<Tensor> {
             .searchsorted(&x.detach(), true)
             .equal(0)
             .select(0.0, x),
+        "fft" => x.reshape([3, 2]).square().fft(0),
+        "ifft" => x.reshape([3, 2]).square().ifft(-1),
+        "fftn" => x.reshape([1, 3, 2]).square().fftn(&[0, 1]),
+        "ifftn" => x.reshape([3, 1, 2]).square().ifftn(&[0, 1]),
+        "rfft" => x.square().rfft(0),
+        "irfft" => x.reshape([3, 2]).square().irfft(5, 0),
+        "fftshift" => x.square().fftshift(0),
+        "ifftshift" => x.reshape([2, 3]).square().ifftshift([0, 1]),
+        "scatter_mul" => x.scatter_mul(
+            0,
+            &index(&[5, 1, 1], x),
+            &Tensor::linspace(0.5, 2.0, 3, x.device()).cast(x.dtype()),
+        ),
+        "bincount" => x
+            .cast(DType::I32)
+            .abs()
+            .bincount(4)
+            .slice([Slice::from(3)])
+            .equal(9)
+            .select(0.0, x),
+        "permute_dims" => x.reshape([2, 3]).permute_dims([1, 0]),
+        "matrix_transpose" => x.reshape([2, 3]).matrix_transpose(),
+        "broadcast_to" => x.square().broadcast_to(&[2, 6]),
+        "rot90" => x.reshape([2, 3]).rot90(1).square(),
+        "zeros_like" => x + x.zeros_like(),
+        "ones_like" => x * x.ones_like(),
+        "full_like" => x * x.full_like(3.0),
+        "matrix_norm" => x.reshape([2, 3]).matrix_norm(),
+        "nansum" => with_nan(x).nansum(0),
+        "nanprod" => with_nan(x).nanprod(0),
+        "nanmax" => with_nan(x).nanmax(0),
+        "nanmin" => with_nan(x).nanmin(0),
+        "nanmean" => with_nan(x).nanmean(0),
+        "nanvar" => with_nan(x).nanvar(0),
         "index_select" => x.index_select(0, &index(&[5, 1, 1], x)),
         "embedding" => x.reshape([3, 2]).embedding(&index(&[2, 0, 2], x)),
         "scatter" => x.scatter(0, &index(&[5, 1, 1], x), &(x.square().slice([Slice::from(..3)]))),
@@ -268,9 +302,6 @@ fn composed(name: &str, x: &Tensor) -> Option<Tensor> {
         "topk" => x.topk(3, 0).0,
         "split" => x.split(&[2, 4], 0).remove(1).square(),
         "masked_fill" => x.masked_fill(&x.greater(1.0), 7.0),
-        "causal_attention" => x
-            .reshape([3, 2])
-            .causal_attention(&y().reshape([3, 2]), &x.square().reshape([3, 2])),
         "tril" => x.reshape([2, 3]).tril(0),
         "triu" => x.reshape([2, 3]).triu(1),
         "concat" => x.concat(&[&y()], 0),
@@ -283,9 +314,14 @@ fn composed(name: &str, x: &Tensor) -> Option<Tensor> {
         _ => {
             named!(positive() flatten() square() sign() maximum(y()) minimum(y()) clip(-1.0, 2.0) remainder(y()) floor_divide(y()) logaddexp(y()) relu()
             leaky_relu(0.1) elu(1.5) sigmoid() silu() softplus() gelu() mean(0) mean_keep(..) var(..) std(0) softmax(0)
-            log_softmax(0) logsumexp(0) sort(0, true) cumsum(0) cumprod(0) cummax(0) cummin(0) roll(2, 0) tile(2, 0) diff(0) mse_loss(y()) l1_loss(y()) huber_loss(y(), 1.0) bce_loss(&y()))
+            log_softmax(0) logsumexp(0) sort(0, true) cumsum(0) cumprod(0) cummax(0) cummin(0) cumulative_sum(0) cumulative_prod(0) roll(2, 0) tile(2, 0) diff(0) mse_loss(y()) l1_loss(y()) huber_loss(y(), 1.0) bce_loss(&y()))
         }
     })
+}
+
+// With a NaN in front.
+fn with_nan(x: &Tensor) -> Tensor {
+    x.square().pad([(1, 0)], f64::NAN)
 }
 
 fn index(places: &[i32], x: &Tensor) -> Tensor {

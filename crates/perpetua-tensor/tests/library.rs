@@ -26,9 +26,9 @@ fn wide(x: &Tensor) -> Vec<f64> {
     all.into_iter().map(f64::from).collect()
 }
 
-/// Tests with what each type's products are within, relative to the sum of magnitudes: that of sums, and of one rounding.
+/// Types, and how far one rounding of each is off; sums in `f32` are off by up to 2^-24 of all magnitudes for each term more.
 const TYPES: [(DType, f64); 3] = [
-    (DType::F32, 1e-6),
+    (DType::F32, 1e-7),
     (DType::F16, 1.0 / 1024.0),
     (DType::BF16, 1.0 / 128.0),
 ];
@@ -49,7 +49,7 @@ fn holds(
         let terms = (0..k).map(|i| a(layer, row, i) * b(layer, i, column));
         let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
         assert!(
-            (found - sum).abs() <= bound * size + 1e-6,
+            (found - sum).abs() <= (bound + k as f64 * f64::from(f32::EPSILON) / 2.0) * size + 1e-6,
             "{what}: element {at} is {found}, expected {sum}"
         );
     }
@@ -120,7 +120,10 @@ fn products_of_every_layout_are_the_librarys() {
             };
             for (place, found) in wide(&found).into_iter().enumerate() {
                 let expected = (exact(place / n, place % n) * 0.5).max(0.0);
-                assert!((found - expected).abs() <= bound * 200.0, "{found}, {expected}");
+                assert!(
+                    (found - expected).abs() <= (bound + 2e-6) * 200.0,
+                    "{found}, {expected}"
+                );
             }
         }
     }

@@ -179,6 +179,32 @@ fn every_composed_operator_is_tested() {
         ("take", x.take(&classes, 1)),
         ("take_along_axis", x.take_along_axis(&classes.expand_dims(0), 1)),
         ("isin", x.isin(&y.flatten())),
+        ("fft", x.fft(0)),
+        ("ifft", x.ifft(0)),
+        ("fftn", x.fftn(&[0])),
+        ("ifftn", x.ifftn(&[0])),
+        ("rfft", x.rfft(1)),
+        ("irfft", x.irfft(3, 0)),
+        ("fftshift", x.fftshift(..)),
+        ("ifftshift", x.ifftshift(0)),
+        ("scatter_mul", x.scatter_mul(0, &classes.expand_dims(1), &y)),
+        ("bincount", classes.bincount(3)),
+        ("permute_dims", x.permute_dims([1, 0])),
+        ("matrix_transpose", x.matrix_transpose()),
+        ("broadcast_to", x.broadcast_to(&[3, 2, 2])),
+        ("rot90", x.rot90(-1)),
+        ("zeros_like", x.zeros_like()),
+        ("ones_like", x.ones_like()),
+        ("full_like", x.full_like(2.5)),
+        ("matrix_norm", x.matrix_norm()),
+        ("nansum", x.sqrt().nansum(0)),
+        ("nanprod", x.sqrt().nanprod(1)),
+        ("nanmax", x.sqrt().nanmax(0)),
+        ("nanmin", x.sqrt().nanmin(..)),
+        ("nanmean", x.sqrt().nanmean(1)),
+        ("nanvar", x.sqrt().nanvar(0)),
+        ("cumulative_sum", x.cumulative_sum(1)),
+        ("cumulative_prod", x.cumulative_prod(0)),
     ];
     for row in table::composed() {
         let found = with_more
@@ -234,6 +260,18 @@ fn compositions_mean_what_numpy_means() {
         text(Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [4], &device).var(..)),
         "3.5"
     );
+    let gone = Tensor::from_slice(&[f32::NAN, f32::NAN, 3.0, f32::NAN, -1.0, 5.0], [3, 2], &device);
+    assert_eq!(text(gone.nansum(1)), "[0. 3. 4.]");
+    assert_eq!(text(gone.nanprod(0)), "[-3.  5.]");
+    assert_eq!(text(gone.nanmax(1)), "[nan  3.  5.]");
+    assert_eq!(text(gone.nanmin(1)), "[nan  3. -1.]");
+    assert_eq!(text(gone.nanmean(1)), "[nan  3.  2.]");
+    assert_eq!(text(gone.nanvar(1)), "[nan  0.  9.]");
+    assert_eq!(text(gone.cast(DType::I32).nanmax(..)), "5");
+    let square = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2], &device);
+    assert_eq!(text(square.rot90(1)), "[[2 4]\n [1 3]]");
+    assert_eq!(text(square.rot90(-1)), "[[3 1]\n [4 2]]");
+    assert_eq!(text(square.bincount(6)), "[0 1 1 1 1 0]");
     assert_eq!(text(x.isnan().any(..)), "True");
     assert_eq!(text(x.isnan().all(0)), "False");
     assert_eq!(text(x.argmax(0)), "1");

@@ -78,6 +78,7 @@ fn case(name: &str, x: &[Tensor]) -> Tensor {
             let mask = Tensor::ones([3, 5], DType::F32, device).tril(2).cast(DType::Bool);
             a.attention(b(), &x[2], Some(&mask))
         }
+        "causal_attention" => a.causal_attention(b(), &x[2]),
         "attention_bias" => a.attention(b(), &x[2], Some(&x[3])),
         "relu6" => (a * 3).relu6(),
         "hardtanh" => a.hardtanh(),

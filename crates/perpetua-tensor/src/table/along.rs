@@ -55,6 +55,24 @@ composed! {
     cumprod(x, axis: isize) "x * x moved by 1, by 2, by 4, .." "Products of all elements up to each along an axis, in the type of `prod`." { cumulative("cumprod", Reduction::Product, x, axis) }
     cummax(x, axis: isize) "maximum of x and x moved by 1, by 2, by 4, .." "The largest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummax", Reduction::Max, x, axis) }
     cummin(x, axis: isize) "minimum of x and x moved by 1, by 2, by 4, .." "The smallest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummin", Reduction::Min, x, axis) }
+    cumulative_sum(x, axis: isize) "cumsum" "As `cumsum`, with the array API's name." { x.cumsum(axis) }
+    cumulative_prod(x, axis: isize) "cumprod" "As `cumprod`, with the array API's name." { x.cumprod(axis) }
+    nansum(x, axes: impl Into<Axes>) "sum(where(isnan(x), 0, x))" "The sum along axes of what is no NaN." { present(x, Reduction::Sum).sum(axes) }
+    nanprod(x, axes: impl Into<Axes>) "prod(where(isnan(x), 1, x))" "The product along axes of what is no NaN." { present(x, Reduction::Product).prod(axes) }
+    nanmax(x, axes: impl Into<Axes>) "max(where(isnan(x), -inf, x)), NaN where nothing else is" "The largest along axes of what is no NaN; NaN of nothing." { present_extreme(x, Reduction::Max, axes.into()) }
+    nanmin(x, axes: impl Into<Axes>) "min(where(isnan(x), inf, x)), NaN where nothing else is" "The smallest along axes of what is no NaN; NaN of nothing." { present_extreme(x, Reduction::Min, axes.into()) }
+    nanmean(x, axes: impl Into<Axes>) "nansum(x) / sum(not isnan(x))" "The mean along axes of what is no NaN; NaN of nothing." {
+        let (axes, x) = (axes.into(), x.real(Location::caller()));
+        let count = x.isnan().invert().cast(x.dtype()).sum(axes.clone());
+        present(&x, Reduction::Sum).sum(axes) / count
+    }
+    nanvar(x, axes: impl Into<Axes>) "nanmean((x - nanmean(x))^2)" "The variance along axes of what is no NaN (divided by its number); NaN of nothing." {
+        let (axes, x) = (axes.into(), x.real(Location::caller()));
+        let count = x.isnan().invert().cast(x.dtype()).sum_keep(axes.clone());
+        let mean = present(&x, Reduction::Sum).sum_keep(axes.clone()) / &count;
+        let distance = x.isnan().select(0.0, &x - mean);
+        (distance.square().sum_keep(axes.clone()) / count).squeeze(axes)
+    }
     argmin(x, axis: isize) "min(where((x == min(x)) | isnan(x), coordinates, n))" "The index of the first of the smallest along an axis, as `i32`; of the first NaN if there is one." {
         place_of(Reduction::Min, x, axis)
     }
@@ -114,6 +132,30 @@ fn place_of(how: Reduction, x: &Tensor, axis: isize) -> Tensor {
     };
     let index = Tensor::coordinates(x.shape(), place, x.device());
     is_it.select(&index, i32::MAX).min(axis)
+}
+
+// With what changes no combination in the place of NaN.
+fn present(x: &Tensor, how: Reduction) -> Tensor {
+    match x.dtype().is_float() {
+        false => x.clone(),
+        true => {
+            let neutral = match how {
+                Reduction::Sum => 0.0,
+                Reduction::Product => 1.0,
+                Reduction::Max => f64::NEG_INFINITY,
+                Reduction::Min => f64::INFINITY,
+            };
+            x.isnan().select(neutral, x)
+        }
+    }
+}
+
+fn present_extreme(x: &Tensor, how: Reduction, axes: Axes) -> Tensor {
+    let found = present(x, how).reduce(how, &axes, false, here(Location::caller()));
+    match x.dtype().is_float() && x.error().is_none() {
+        true => x.isnan().all(axes).select(f64::NAN, found),
+        false => found,
+    }
 }
 
 fn mean(x: &Tensor, axes: &Axes, keep: bool) -> Tensor {

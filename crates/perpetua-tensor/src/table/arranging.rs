@@ -138,6 +138,23 @@ composed! {
             Err(rule) => x.refuse("swapaxes", &[], rule, here(Location::caller())),
         }
     }
+    permute_dims(x, axes: impl Into<Axes>) "permute" "As `permute`, with the array API's name." { x.permute(axes) }
+    matrix_transpose(x) "transpose" "As `transpose`, with the array API's name." { x.transpose() }
+    broadcast_to(x, shape: &[usize]) "expand" "As `expand`, with the array API's name." { x.expand(shape) }
+    rot90(x, times: isize) "flip, transpose" "The last two axes turned by so many quarters, from the first towards the second." {
+        if x.rank() < 2 {
+            return x.refuse("rot90", &[], "it takes at least two axes", here(Location::caller()));
+        }
+        match times.rem_euclid(4) {
+            0 => x.clone(),
+            1 => x.flip(-1).transpose(),
+            2 => x.flip([-2, -1]),
+            _ => x.transpose().flip(-1),
+        }
+    }
+    zeros_like(x) "zeros" "Zeros of the same shape, type and device." { Tensor::zeros(x.shape(), x.dtype(), x.device()) }
+    ones_like(x) "ones" "Ones of the same shape, type and device." { Tensor::ones(x.shape(), x.dtype(), x.device()) }
+    full_like(x, value: f64) "full" "A value in the same shape and type, on the same device." { Tensor::full(x.shape(), value, x.dtype(), x.device()) }
     flatten(x) "reshape" "All elements along one axis." { x.reshape([-1]) }
     unstack(x, axis: isize) -> [Vec<Tensor>] "slice, squeeze" "The parts along an axis, without it." {
         match Axes::from(axis).of(x.rank()) {

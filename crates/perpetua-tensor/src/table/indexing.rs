@@ -43,6 +43,13 @@ composed! {
     scatter_min(x, axis: isize, index: &Tensor, updates: &Tensor) "minimum(x, min of updates at index)" "The smaller of each element and of the updates at its index along an axis." {
         x.scattered("scatter_min", Some(Reduction::Min), (axis, index, updates), here(Location::caller()))
     }
+    scatter_mul(x, axis: isize, index: &Tensor, updates: &Tensor) "x * product of updates at index" "The same with elements multiplied at an index along an axis, several for one place in their order. Of the updates there is no gradient." {
+        x.scattered("scatter_mul", Some(Reduction::Product), (axis, index, updates), here(Location::caller()))
+    }
+    bincount(x, bins: usize) "scatter_add of ones" "How often each integer from 0 to `bins` is there, as `i32`; one that is not among them is an error." {
+        let one = Tensor::full([1], 1, DType::I32, x.device());
+        Tensor::zeros([bins], DType::I32, x.device()).scatter_add(0, &x.flatten(), &one)
+    }
     index_add(x, axis: isize, index: &Tensor, updates: &Tensor) "scatter_add(axis, index, updates)" "The same with whole parts added at a vector of indices along an axis." {
         match along(x, "index_add", axis, index) {
             Ok(index) => x.scatter_add(axis, &index, updates),

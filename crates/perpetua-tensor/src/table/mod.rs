@@ -8,7 +8,9 @@ mod elementwise;
 mod indexing;
 mod losses;
 mod norms;
+mod reading;
 mod reductions;
+mod spectral;
 mod structure;
 mod windows;
 
@@ -26,7 +28,9 @@ pub mod functions {
     pub use super::indexing::functions::*;
     pub use super::losses::functions::*;
     pub use super::norms::functions::*;
+    pub use super::reading::functions::*;
     pub use super::reductions::functions::*;
+    pub use super::spectral::functions::*;
     pub use super::windows::functions::*;
 }
 
@@ -108,10 +112,18 @@ pub fn composed() -> impl Iterator<Item = &'static Composed> {
         indexing::ROWS,
         losses::ROWS,
         norms::ROWS,
+        spectral::ROWS,
         windows::ROWS,
     ];
     parts.into_iter().flatten()
 }
+
+/// All operators whose shape depends on values: they wait for the device, and have no gradient of their own.
+pub fn reading() -> impl Iterator<Item = &'static Composed> {
+    reading::ROWS.iter()
+}
+
+pub use reading::Unique;
 
 /// Whether a primitive combines elements.
 pub(crate) fn is_reduction(name: &str) -> bool {

@@ -46,6 +46,7 @@ composed! {
         &x / length.maximum(epsilon)
     }
     vector_norm(x, axes: impl Into<Axes>) "sqrt(sum(x^2))" "The Euclidean length along axes." { x.real(Location::caller()).square().sum(axes).sqrt() }
+    matrix_norm(x) "sqrt(sum(x^2))" "The Frobenius norm of the matrices of the last two axes." { x.vector_norm([-2, -1]) }
     vecdot(x, y: impl Into<crate::Operand>, axis: isize) "sum(x y)" "The sum of products along an axis." { (x * y).sum(axis) }
     cosine_similarity(x, y: &Tensor, axis: isize, epsilon: f64) "vecdot(x, y) / (maximum(|x|, epsilon) maximum(|y|, epsilon))" "The cosine of the angle between two vectors along an axis." {
         let length = |of: &Tensor| of.vector_norm(axis).maximum(epsilon);

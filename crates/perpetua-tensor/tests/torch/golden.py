@@ -56,6 +56,7 @@ CASES = {
     "cosine_similarity": ([(3, 5), (3, 5)], lambda x, y: F.cosine_similarity(x, y, dim=1, eps=1e-8)),
     "attention": ([(2, 3, 4), (2, 5, 4), (2, 5, 6)], lambda q, k, v: F.scaled_dot_product_attention(q, k, v)),
     "attention_causal": ([(2, 3, 4), (2, 5, 4), (2, 5, 6)], lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=CAUSAL)),
+    "causal_attention": ([(2, 3, 4), (2, 5, 4), (2, 5, 6)], lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=CAUSAL)),
     "attention_bias": ([(2, 3, 4), (2, 5, 4), (2, 5, 6), (3, 5)], lambda q, k, v, b: F.scaled_dot_product_attention(q, k, v, attn_mask=b)),
     "relu6": ([(40,)], lambda x: F.relu6(x * 3)),
     "hardtanh": ([(40,)], F.hardtanh),
