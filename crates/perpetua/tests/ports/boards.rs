@@ -43,7 +43,7 @@ fn ray(from: u64, empty: u64, direction: usize) -> u64 {
 }
 
 #[device]
-fn rays(from: u64, empty: u64, directions: std::ops::Range<usize>) -> u64 {
+fn rays(from: u64, empty: u64, directions: impl Iterator<Item = usize>) -> u64 {
     directions.map(|d| ray(from, empty, d)).fold(0, |all, r| all | r)
 }
 
@@ -152,9 +152,13 @@ fn legal_moves(us: &Side, them: &Side) -> u32 {
         let pin = pins.iter().find(|pin| **pin & square != 0);
         targets & pin.copied().unwrap_or(u64::MAX)
     };
-    let pieces = count(us.knights, |s| (knight_attacks(s) & !own & allowed(s)).count_ones())
-        + count(us.rooks | us.queens, |s| (rays(s, empty, 0..4) & !own & allowed(s)).count_ones())
-        + count(us.bishops | us.queens, |s| (rays(s, empty, 4..8) & !own & allowed(s)).count_ones());
+    let pieces = count(us.knights, |s| {
+        (knight_attacks(s) & !own & allowed(s)).count_ones()
+    }) + count(us.rooks | us.queens, |s| {
+        (rays(s, empty, 0..4) & !own & allowed(s)).count_ones()
+    }) + count(us.bishops | us.queens, |s| {
+        (rays(s, empty, 4..8) & !own & allowed(s)).count_ones()
+    });
     let pawns = count(us.pawns, |s| {
         let one = shifted(s, 0) & empty;
         let two = shifted(one & RANK_3, 0) & empty;
@@ -190,9 +194,13 @@ impl Letters {
             let (x, y) = (x + dx, y + dy);
             ((0..8).contains(&x) && (0..8).contains(&y)).then_some((y * 8 + x) as usize)
         };
-        let foe = |to: usize| self.0[to] != b'.' && self.0[to].is_ascii_uppercase() != piece.is_ascii_uppercase();
+        let foe =
+            |to: usize| self.0[to] != b'.' && self.0[to].is_ascii_uppercase() != piece.is_ascii_uppercase();
         let mut found = Vec::new();
-        let (straight, diagonal) = ([(0, 1), (0, -1), (1, 0), (-1, 0)], [(1, 1), (1, -1), (-1, 1), (-1, -1)]);
+        let (straight, diagonal) = (
+            [(0, 1), (0, -1), (1, 0), (-1, 0)],
+            [(1, 1), (1, -1), (-1, 1), (-1, -1)],
+        );
         let both = [straight, diagonal].concat();
         let (steps, far) = match piece.to_ascii_lowercase() {
             b'r' => (straight.to_vec(), 8),
@@ -210,7 +218,12 @@ impl Letters {
                     found.push(one);
                     found.extend(at(0, 2 * up).filter(|to| y == start && free(to)));
                 }
-                found.extend([-1, 1].into_iter().filter_map(|dx| at(dx, up)).filter(|to| foe(*to)));
+                found.extend(
+                    [-1, 1]
+                        .into_iter()
+                        .filter_map(|dx| at(dx, up))
+                        .filter(|to| foe(*to)),
+                );
                 return found;
             }
         };

@@ -104,14 +104,23 @@ fn factors_of_matrices_give_them_back() {
         let (wide, info) = (run.upload(&matrices), run.zeros::<u32>(count));
         run.launch(cholesky::kernel::<f64>(), config, args![n, &wide, &info]);
         run.holds(&info, &[0, 0, 0, 0, 8]);
-        let close = |found: f64, expected: f64, part: f64| (found - expected).abs() < part * expected.abs().max(1.0);
+        let close =
+            |found: f64, expected: f64, part: f64| (found - expected).abs() < part * expected.abs().max(1.0);
         let found = run.read(&wide);
-        assert!((0..good).all(|i| close(found[i], expected[i], 1e-12)), "on {}", run.place());
+        assert!(
+            (0..good).all(|i| close(found[i], expected[i], 1e-12)),
+            "on {}",
+            run.place()
+        );
         let small = run.upload(&narrow);
         run.launch(cholesky::kernel::<f32>(), config, args![n, &small, &info]);
         run.holds(&info, &[0, 0, 0, 0, 8]);
         let found = run.read(&small);
-        assert!((0..good).all(|i| close(found[i].into(), expected[i], 1e-4)), "on {}", run.place());
+        assert!(
+            (0..good).all(|i| close(found[i].into(), expected[i], 1e-4)),
+            "on {}",
+            run.place()
+        );
     });
 }
 
@@ -139,8 +148,14 @@ fn sweep(
     let Some(Entry { row, column, value }) = entries.get(global_id_x()).copied() else {
         return;
     };
-    let (mut l, l_end) = (l_starts[row as usize] as usize, l_starts[row as usize + 1] as usize);
-    let (mut u, u_end) = (u_starts[column as usize] as usize, u_starts[column as usize + 1] as usize);
+    let (mut l, l_end) = (
+        l_starts[row as usize] as usize,
+        l_starts[row as usize + 1] as usize,
+    );
+    let (mut u, u_end) = (
+        u_starts[column as usize] as usize,
+        u_starts[column as usize + 1] as usize,
+    );
     let mut sum = value;
     while l < l_end && u < u_end {
         match l_columns[l].cmp(&u_rows[u]) {
@@ -211,18 +226,36 @@ fn sweeps_come_to_an_incomplete_factorization() {
         }
     }
     let lower: Vec<f64> = (0..n)
-        .flat_map(|i| factors.range((i, 0)..(i, i)).map(|(_, v)| *v).chain([1.0]).collect::<Vec<_>>())
+        .flat_map(|i| {
+            factors
+                .range((i, 0)..(i, i))
+                .map(|(_, v)| *v)
+                .chain([1.0])
+                .collect::<Vec<_>>()
+        })
         .collect();
     let upper: Vec<f64> = (0..n)
-        .flat_map(|j| (0..=j).filter_map(|i| factors.get(&(i, j)).copied()).collect::<Vec<_>>())
+        .flat_map(|j| {
+            (0..=j)
+                .filter_map(|i| factors.get(&(i, j)).copied())
+                .collect::<Vec<_>>()
+        })
         .collect();
     everywhere(|run| {
         let uploaded = run.upload(&entries);
-        let (ls, lc, lv) = (run.upload(&l_starts), run.upload(&l_columns), run.upload(&l_values));
+        let (ls, lc, lv) = (
+            run.upload(&l_starts),
+            run.upload(&l_columns),
+            run.upload(&l_values),
+        );
         let (us, ur, uv) = (run.upload(&u_starts), run.upload(&u_rows), run.upload(&u_values));
         for _ in 0..30 {
             let config = LaunchConfig::linear(entries.len(), 64);
-            run.launch(sweep::kernel(), config, args![&uploaded, &ls, &lc, &lv, &us, &ur, &uv]);
+            run.launch(
+                sweep::kernel(),
+                config,
+                args![&uploaded, &ls, &lc, &lv, &us, &ur, &uv],
+            );
         }
         run.near(&lv, &lower, 1e-5);
         run.near(&uv, &upper, 1e-5);

@@ -113,7 +113,11 @@ fn decompressed(mut code: &[u8]) -> Vec<u8> {
 fn packets_are_shorter_and_come_back() {
     let mut random = Random(181);
     let words: Vec<Vec<u8>> = (0..40)
-        .map(|_| (0..2 + random.below(9)).map(|_| b'a' + random.below(26) as u8).collect())
+        .map(|_| {
+            (0..2 + random.below(9))
+                .map(|_| b'a' + random.below(26) as u8)
+                .collect()
+        })
         .collect();
     let mut text = Vec::new();
     while text.len() < 3 * PACKET + 300 {
@@ -129,7 +133,11 @@ fn packets_are_shorter_and_come_back() {
             let (mut at, mut bytes, mut tokens) = (0, 0, 0u32);
             while at < packet.len() {
                 let most = (1..=WINDOW.min(at))
-                    .map(|d| (at..packet.len()).take_while(|i| packet[*i] == packet[*i - d]).count())
+                    .map(|d| {
+                        (at..packet.len())
+                            .take_while(|i| packet[*i] == packet[*i - d])
+                            .count()
+                    })
                     .max();
                 match most.map(|m| m.min(LONGEST)) {
                     Some(length) if length >= SHORTEST => {
@@ -149,7 +157,11 @@ fn packets_are_shorter_and_come_back() {
     everywhere(|run| {
         let input = run.upload(&text);
         let (output, lengths) = (run.zeros::<u8>(4 * MOST), run.zeros::<u32>(4));
-        run.launch(compress::kernel(), LaunchConfig::new(4, 128), args![&input, &output, &lengths]);
+        run.launch(
+            compress::kernel(),
+            LaunchConfig::new(4, 128),
+            args![&input, &output, &lengths],
+        );
         run.holds(&lengths, &expected);
         let output = run.read(&output);
         let mut back = Vec::new();
@@ -196,7 +208,11 @@ fn find_words(words: i16, table: &[[i16; 256]], text: &[u8], hits: &mut [Hit], c
     let ranks = shared_array::<[u16; LANES]>();
     let base = shared_array::<[u32; 1]>();
     let (lane, i) = (local_id_x(), global_id_x());
-    let hit = if i < text.len() { word_at(text, i, words, table) } else { None };
+    let hit = if i < text.len() {
+        word_at(text, i, words, table)
+    } else {
+        None
+    };
     ranks[lane] = hit.is_some().into();
     sync_threads();
     for step in [1, 2, 4, 8, 16, 32, 64] {
@@ -217,7 +233,13 @@ fn find_words(words: i16, table: &[[i16; 256]], text: &[u8], hits: &mut [Hit], c
 #[test]
 fn words_are_found_where_they_begin() {
     let mut random = Random(182);
-    let mut words: Vec<Vec<u8>> = vec![b"he".into(), b"hers".into(), b"she".into(), b"ss".into(), b"s".into()];
+    let mut words: Vec<Vec<u8>> = vec![
+        b"he".into(),
+        b"hers".into(),
+        b"she".into(),
+        b"ss".into(),
+        b"s".into(),
+    ];
     for _ in 0..40 {
         let length = 2 + random.below(6);
         let word: Vec<u8> = (0..length).map(|_| b"hers"[random.below(4)]).collect();
@@ -260,7 +282,11 @@ fn words_are_found_where_they_begin() {
         let (t, b) = (run.upload(&table), run.upload(&text));
         let (hits, count) = (run.zeros::<Hit>(1000), run.zeros::<u32>(1));
         let config = LaunchConfig::linear(1000, 128);
-        run.launch(find_words::kernel(), config, args![words.len() as i16, &t, &b, &hits, &count]);
+        run.launch(
+            find_words::kernel(),
+            config,
+            args![words.len() as i16, &t, &b, &hits, &count],
+        );
         run.holds(&count, &[expected.len() as u32]);
         let mut found = run.read(&hits);
         found.truncate(expected.len());

@@ -102,11 +102,19 @@ fn shells_of_a_graph_are_peeled() {
         let (d, queue, count) = (run.upload(&degrees), run.zeros::<u32>(n), run.zeros::<u32>(1));
         let (mut done, mut level) = (0u32, 0u32);
         while done < n as u32 {
-            run.launch(collect::kernel(), LaunchConfig::linear(n, 64), args![level, &d, &queue, &count]);
+            run.launch(
+                collect::kernel(),
+                LaunchConfig::linear(n, 64),
+                args![level, &d, &queue, &count],
+            );
             let mut end = run.read(&count)[0];
             while done < end {
                 let config = LaunchConfig::linear((end - done) as usize, 64);
-                run.launch(peel::kernel(), config, args![level, done, end, &e, &v, &d, &queue, &count]);
+                run.launch(
+                    peel::kernel(),
+                    config,
+                    args![level, done, end, &e, &v, &d, &queue, &count],
+                );
                 done = end;
                 end = run.read(&count)[0];
             }
@@ -214,7 +222,10 @@ fn keys_find_their_nests() {
             value,
         })
         .collect();
-    let keys: Vec<u32> = entries.iter().flat_map(|e| [e.key, e.key ^ 0x8000_0000]).collect();
+    let keys: Vec<u32> = entries
+        .iter()
+        .flat_map(|e| [e.key, e.key ^ 0x8000_0000])
+        .collect();
     let expected: Vec<u32> = entries.iter().flat_map(|e| [e.value, u32::MAX]).collect();
     let hashes: [Hash; 4] = std::array::from_fn(|_| Hash {
         factor: random.bits() >> 33,
@@ -224,7 +235,11 @@ fn keys_find_their_nests() {
         let (e, k) = (run.upload(&entries), run.upload(&keys));
         let (table, failed) = (run.upload(&vec![EMPTY; 640]), run.zeros::<u32>(1));
         let config = LaunchConfig::linear(entries.len(), 64);
-        run.launch(insert_all::kernel(), config, args![hashes, 60u32, &e, &table, &failed]);
+        run.launch(
+            insert_all::kernel(),
+            config,
+            args![hashes, 60u32, &e, &table, &failed],
+        );
         run.holds(&failed, &[0]);
         let values = run.zeros::<u32>(keys.len());
         let config = LaunchConfig::linear(keys.len(), 64);
@@ -367,7 +382,11 @@ fn invert(n: usize, matrix: &[Gf], inverse: &mut [Gf]) {
     let column = local_id_x();
     for (r, row) in rows.iter_mut().take(n).enumerate() {
         row[column] = match column.checked_sub(SIDE) {
-            None => matrix.get(r * n + column).copied().filter(|_| column < n).unwrap_or(Gf::ZERO),
+            None => matrix
+                .get(r * n + column)
+                .copied()
+                .filter(|_| column < n)
+                .unwrap_or(Gf::ZERO),
             Some(c) if c == r => Gf::ONE,
             Some(_) => Gf::ZERO,
         };
@@ -422,14 +441,13 @@ fn lost_parts_are_computed_from_the_others() {
     let data: Vec<Gf> = random.bytes(parts * length).into_iter().map(Gf).collect();
     // Vandermonde's rows.
     let code: Vec<Gf> = (0..extra)
-        .flat_map(|r| {
-            (0..parts as u32).map(move |c| Gf((0..r).fold(1, |p, _| product(p, c + 1)) as u8))
-        })
+        .flat_map(|r| (0..parts as u32).map(move |c| Gf((0..r).fold(1, |p, _| product(p, c + 1)) as u8)))
         .collect();
     let expected: Vec<Gf> = (0..extra * length)
         .map(|i| {
             let (r, x) = (i / length, i % length);
-            let terms = (0..parts).map(|c| product(code[r * parts + c].0.into(), data[c * length + x].0.into()));
+            let terms =
+                (0..parts).map(|c| product(code[r * parts + c].0.into(), data[c * length + x].0.into()));
             Gf(terms.fold(0, |sum, t| sum ^ t) as u8)
         })
         .collect();
@@ -451,10 +469,18 @@ fn lost_parts_are_computed_from_the_others() {
         run.launch(multiply::kernel(), config, args![parts, length, &m, &d, &result]);
         run.holds(&result, &expected);
         let (matrix, inverse) = (run.upload(&rows), run.zeros::<Gf>(parts * parts));
-        run.launch(invert::kernel(), LaunchConfig::new(1, 32), args![parts, &matrix, &inverse]);
+        run.launch(
+            invert::kernel(),
+            LaunchConfig::new(1, 32),
+            args![parts, &matrix, &inverse],
+        );
         let (shares, back) = (run.upload(&left), run.zeros::<Gf>(parts * length));
         let config = LaunchConfig::tiled(length as u32, parts as u32, (16, 16));
-        run.launch(multiply::kernel(), config, args![parts, length, &inverse, &shares, &back]);
+        run.launch(
+            multiply::kernel(),
+            config,
+            args![parts, length, &inverse, &shares, &back],
+        );
         run.holds(&back, &data);
     });
 }

@@ -170,14 +170,18 @@ fn test_primes<const N: usize>(numbers: &[Wide<N>], bases: &[u32], primes: &mut 
 #[test]
 fn primes_are_told_from_products() {
     let mut random = Random(188);
-    let small: Vec<u64> = (1..400).chain([561, 1105, 41041, 3_215_031_751, 4_294_967_291]).collect();
+    let small: Vec<u64> = (1..400)
+        .chain([561, 1105, 41041, 3_215_031_751, 4_294_967_291])
+        .collect();
     let expected: Vec<bool> = small
         .iter()
         .map(|n| *n > 1 && (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0))
         .collect();
     let narrow: Vec<Wide<2>> = small
         .iter()
-        .map(|n| Wide { limbs: [*n as u32, (n >> 32) as u32] })
+        .map(|n| Wide {
+            limbs: [*n as u32, (n >> 32) as u32],
+        })
         .collect();
     // Mersenne's primes up to 2^127 - 1, and products of two numbers.
     let mut large: Vec<(u128, bool)> = [61, 89, 107, 127].map(|p| ((1u128 << p) - 1, true)).to_vec();
@@ -197,11 +201,19 @@ fn primes_are_told_from_products() {
         let bases = run.upload(&[2u32, 3, 5, 7, 11, 13, 17]);
         let (numbers, primes) = (run.upload(&narrow), run.zeros::<bool>(narrow.len()));
         let config = LaunchConfig::linear(narrow.len(), 32);
-        run.launch(test_primes::kernel::<2>(), config, args![&numbers, &bases, &primes]);
+        run.launch(
+            test_primes::kernel::<2>(),
+            config,
+            args![&numbers, &bases, &primes],
+        );
         run.holds(&primes, &expected);
         let (numbers, primes) = (run.upload(&wide), run.zeros::<bool>(wide.len()));
         let config = LaunchConfig::linear(wide.len(), 32);
-        run.launch(test_primes::kernel::<4>(), config, args![&numbers, &bases, &primes]);
+        run.launch(
+            test_primes::kernel::<4>(),
+            config,
+            args![&numbers, &bases, &primes],
+        );
         run.holds(&primes, &answers);
     });
 }

@@ -61,7 +61,10 @@ impl Interval {
 
     fn halves(self) -> [Self; 2] {
         let middle = self.middle();
-        [Interval { high: middle, ..self }, Interval { low: middle, ..self }]
+        [
+            Interval { high: middle, ..self },
+            Interval { low: middle, ..self },
+        ]
     }
 }
 
@@ -164,7 +167,12 @@ const DEPTH: usize = 32;
 const FOUND: usize = 16;
 
 #[kernel]
-fn find_roots<F: Function>(starts: &[Interval], tolerance: f32, found: &mut [[Interval; FOUND]], counts: &mut [u32]) {
+fn find_roots<F: Function>(
+    starts: &[Interval],
+    tolerance: f32,
+    found: &mut [[Interval; FOUND]],
+    counts: &mut [u32],
+) {
     let i = global_id_x();
     if i >= starts.len() {
         return;
@@ -204,7 +212,10 @@ fn intervals_hold_all_roots() {
     let edges: Vec<f32> = (0..=40).map(|i| -0.9 + 0.1234 * i as f32).collect();
     let starts: Vec<Interval> = edges
         .windows(2)
-        .map(|e| Interval { low: e[0], high: e[1] })
+        .map(|e| Interval {
+            low: e[0],
+            high: e[1],
+        })
         .chain([Interval { low: -1.0, high: 4.0 }])
         .collect();
     everywhere(|run| {
@@ -212,7 +223,11 @@ fn intervals_hold_all_roots() {
         let (found, counts) = (run.zeros::<[Interval; FOUND]>(count), run.zeros::<u32>(count));
         let uploaded = run.upload(&starts);
         let args = args![&uploaded, 1e-4f32, &found, &counts];
-        run.launch(find_roots::kernel::<Cubic>(), LaunchConfig::linear(count, 16), args);
+        run.launch(
+            find_roots::kernel::<Cubic>(),
+            LaunchConfig::linear(count, 16),
+            args,
+        );
         let (found, counts) = (run.read(&found), run.read(&counts));
         for (i, start) in starts.iter().enumerate() {
             let found = &found[i][..counts[i] as usize];
@@ -261,7 +276,10 @@ fn romberg<F: Fn(f64) -> f64>(f: F, bounds: &[[f64; 2]], integrals: &mut [f64]) 
     for level in 1..LEVELS {
         let intervals = 1usize << level;
         let h = (high - low) / intervals as f64;
-        let own: f64 = (2 * lane + 1..intervals).step_by(128).map(|k| f(low + k as f64 * h)).sum();
+        let own: f64 = (2 * lane + 1..intervals)
+            .step_by(128)
+            .map(|k| f(low + k as f64 * h))
+            .sum();
         let mut better = 0.5 * row[0] + h * total(part, own);
         // What the level before had, from the trapezium rule to the best.
         let mut weight = 1.0;

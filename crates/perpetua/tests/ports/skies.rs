@@ -116,7 +116,11 @@ fn light_comes_through_the_layers_of_an_atmosphere() {
     everywhere(|run| {
         let table = run.zeros::<[f32; 3]>(width * height);
         let config = LaunchConfig::tiled(width as u32, height as u32, (8, 8));
-        run.launch(transmittance::kernel(), config, args![earth, width, height, &table]);
+        run.launch(
+            transmittance::kernel(),
+            config,
+            args![earth, width, height, &table],
+        );
         let found: Vec<f32> = run.read(&table).into_iter().flatten().collect();
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let apart = (f64::from(*found) - expected).abs();
@@ -263,7 +267,12 @@ fn meshes_in_view_are_drawn() {
         .collect();
     everywhere(|run| {
         let uploaded = run.upload(&meshes);
-        let start: Vec<Draw> = (0..4).map(|d| Draw { first: 50 * d, count: 0 }).collect();
+        let start: Vec<Draw> = (0..4)
+            .map(|d| Draw {
+                first: 50 * d,
+                count: 0,
+            })
+            .collect();
         let (draws, instances) = (run.upload(&start), run.zeros::<Instance>(count));
         let args = args![planes, &uploaded, &draws, &instances];
         run.launch(cull::kernel(), LaunchConfig::linear(count, 64), args);
@@ -272,7 +281,12 @@ fn meshes_in_view_are_drawn() {
         for (d, draw) in draws.iter().enumerate() {
             for instance in &instances[draw.first as usize..][..draw.count as usize] {
                 let mesh = &meshes[instance.mesh as usize];
-                assert_eq!((mesh.draw as usize, mesh.flags), (d, instance.flags), "on {}", run.place());
+                assert_eq!(
+                    (mesh.draw as usize, mesh.flags),
+                    (d, instance.flags),
+                    "on {}",
+                    run.place()
+                );
                 assert!(!seen[instance.mesh as usize], "on {}: twice", run.place());
                 seen[instance.mesh as usize] = true;
                 // The matrix times the transpose of this one is the identity.
@@ -288,7 +302,11 @@ fn meshes_in_view_are_drawn() {
             }
         }
         for (i, distance) in inside.iter().enumerate() {
-            assert!(distance.abs() < 1e-4 || seen[i] == (*distance > 0.0), "on {}: {i}", run.place());
+            assert!(
+                distance.abs() < 1e-4 || seen[i] == (*distance > 0.0),
+                "on {}: {i}",
+                run.place()
+            );
         }
         assert!(seen.iter().filter(|s| **s).count() > 10, "on {}", run.place());
     });

@@ -130,7 +130,10 @@ impl Mul for Bounds {
 #[device]
 impl Value for Bounds {
     fn constant(value: f32) -> Self {
-        Bounds { low: value, high: value }
+        Bounds {
+            low: value,
+            high: value,
+        }
     }
 
     fn absolute(self) -> Self {
@@ -235,7 +238,13 @@ enum Expression {
 impl Expression {
     fn random(random: &mut Random, depth: usize) -> Self {
         let one = [Code::Negate, Code::Absolute, Code::Square, Code::Root, Code::Copy];
-        let two = [Code::Sum, Code::Difference, Code::Product, Code::Least, Code::Most];
+        let two = [
+            Code::Sum,
+            Code::Difference,
+            Code::Product,
+            Code::Least,
+            Code::Most,
+        ];
         match random.below(if depth == 0 { 2 } else { 6 }) {
             0 => Self::Axis(random.below(3) as u8),
             1 => Self::Number(random.between(-1.0, 1.0) as f32),
@@ -298,7 +307,13 @@ impl Expression {
                 (*code, out, out + 1, 0.0)
             }
         };
-        tape.push(Op { code, out, a, b, constant });
+        tape.push(Op {
+            code,
+            out,
+            a,
+            b,
+            constant,
+        });
     }
 }
 
@@ -318,7 +333,10 @@ fn tapes_compute_what_their_expressions_mean() {
             .iter()
             .map(|p| p.map(|low| Bounds { low, high: low + 0.1 }))
             .collect();
-        let expected: Vec<f64> = places.iter().map(|p| expression.value(p.map(f64::from))).collect();
+        let expected: Vec<f64> = places
+            .iter()
+            .map(|p| expression.value(p.map(f64::from)))
+            .collect();
         everywhere(|run| {
             let (uploaded, points) = (run.upload(&tape), run.upload(&places));
             let values = run.zeros::<f32>(100);

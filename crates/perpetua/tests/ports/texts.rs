@@ -1,6 +1,4 @@
-//! Strings: numbers in them, patterns of SQL, and the pairs of bytes that make tokens.
-
-use std::collections::HashMap;
+//! Strings: numbers in them, and patterns of SQL.
 
 use perpetua::prelude::*;
 
@@ -8,12 +6,12 @@ use crate::harness::{Random, everywhere};
 
 /// The string of this number in a column.
 #[device]
-fn string<'a>(offsets: &[u32], bytes: &'a [u8], i: usize) -> &'a [u8] {
+pub(crate) fn string<'a>(offsets: &[u32], bytes: &'a [u8], i: usize) -> &'a [u8] {
     &bytes[offsets[i] as usize..offsets[i + 1] as usize]
 }
 
 /// Strings as a column holds them.
-fn column<S: AsRef<[u8]>>(strings: &[S]) -> (Vec<u32>, Vec<u8>) {
+pub(crate) fn column<S: AsRef<[u8]>>(strings: &[S]) -> (Vec<u32>, Vec<u8>) {
     let mut offsets = vec![0];
     let mut bytes = Vec::new();
     for s in strings {
@@ -31,7 +29,11 @@ const POWERS: [f64; 9] = [1e1, 1e2, 1e4, 1e8, 1e16, 1e32, 1e64, 1e128, 1e256];
 fn scaled(mut value: f64, exponent: i32) -> f64 {
     for (k, power) in POWERS.iter().enumerate() {
         if exponent.unsigned_abs() >> k & 1 == 1 {
-            value = if exponent < 0 { value / power } else { value * power };
+            value = if exponent < 0 {
+                value / power
+            } else {
+                value * power
+            };
         }
     }
     value
@@ -160,7 +162,7 @@ fn written(value: f64) -> Text {
         b"Inf".iter().for_each(|b| text.push(*b));
         return text;
     }
-    let mut exponent = 0;
+    let mut exponent = 0i32;
     if value != 0.0 && !(1e-4..1e9).contains(&value) {
         for (k, power) in POWERS.iter().enumerate().rev() {
             if value >= *power {
@@ -205,12 +207,31 @@ fn from_floats(values: &[f64], texts: &mut [Text]) {
 #[test]
 fn floats_are_read_and_written() {
     let mut random = Random(183);
-    let mut strings: Vec<String> = ["0", "-0.0", "1", "+7.25", ".5", "5.", "1e3", "-2.5E-3", "12345678901234567890123"]
-        .into_iter()
-        .chain(["inf", "-INF", "Infinity", "1e999", "1e-999", "0.000000000000000000001234"])
-        .map(String::from)
-        .collect();
-    let bad = ["", "-", ".", "e5", "1e", "1e+", "1.2.3", "abc", "1x", "infi", "--1", "1e5.0"];
+    let mut strings: Vec<String> = [
+        "0",
+        "-0.0",
+        "1",
+        "+7.25",
+        ".5",
+        "5.",
+        "1e3",
+        "-2.5E-3",
+        "12345678901234567890123",
+    ]
+    .into_iter()
+    .chain([
+        "inf",
+        "-INF",
+        "Infinity",
+        "1e999",
+        "1e-999",
+        "0.000000000000000000001234",
+    ])
+    .map(String::from)
+    .collect();
+    let bad = [
+        "", "-", ".", "e5", "1e", "1e+", "1.2.3", "abc", "1x", "infi", "--1", "1e5.0",
+    ];
     for _ in 0..80 {
         let (m, e) = (random.between(-10.0, 10.0), random.below(500) as i32 - 250);
         strings.push(format!("{m}e{e}"));
@@ -231,12 +252,22 @@ fn floats_are_read_and_written() {
         for (i, expected) in expected.iter().enumerate() {
             let near = (values[i] - expected).abs() <= 4e-15 * expected.abs();
             let same = near || values[i] == *expected;
-            assert!(same && valid[i], "on {}: {} {}", run.place(), strings[i], values[i]);
+            assert!(
+                same && valid[i],
+                "on {}: {} {}",
+                run.place(),
+                strings[i],
+                values[i]
+            );
         }
         for i in good..count - 1 {
             assert!(!valid[i], "on {}: {:?}", run.place(), strings[i]);
         }
-        assert!(values[count - 1].is_nan() && valid[count - 1], "on {}", run.place());
+        assert!(
+            values[count - 1].is_nan() && valid[count - 1],
+            "on {}",
+            run.place()
+        );
         let (numbers, texts) = (run.upload(&finite), run.zeros::<Text>(finite.len()));
         let config = LaunchConfig::linear(finite.len(), 32);
         run.launch(from_floats::kernel(), config, args![&numbers, &texts]);
@@ -244,8 +275,16 @@ fn floats_are_read_and_written() {
             let text = std::str::from_utf8(&text.bytes[..text.length.into()]).unwrap();
             let back: f64 = text.parse().unwrap();
             // Ten digits, or nine behind the point.
-            let bound = if (1e-4..1.0).contains(&value.abs()) { 1e-9 } else { 1e-9 * value.abs() };
-            assert!((back - value).abs() <= bound, "on {}: {text} {value}", run.place());
+            let bound = if (1e-4..1.0).contains(&value.abs()) {
+                1e-9
+            } else {
+                1e-9 * value.abs()
+            };
+            assert!(
+                (back - value).abs() <= bound,
+                "on {}: {text} {value}",
+                run.place()
+            );
             assert!(text.contains('.'), "on {}: {text}", run.place());
         }
     });
@@ -321,7 +360,21 @@ fn strings_are_like_patterns() {
     strings.push(String::new());
     let (offsets, bytes) = column(&strings);
     let patterns = [
-        "", "%", "_", "a%", "%a", "%a%b%", "_%_", "a_b%", "%ä_", "__", "%\\%%", "\\_%", "%日%日%", "%%%a", "%ab%ab",
+        "",
+        "%",
+        "_",
+        "a%",
+        "%a",
+        "%a%b%",
+        "_%_",
+        "a_b%",
+        "%ä_",
+        "__",
+        "%\\%%",
+        "\\_%",
+        "%日%日%",
+        "%%%a",
+        "%ab%ab",
     ];
     everywhere(|run| {
         let (o, b) = (run.upload(&offsets), run.upload(&bytes));
@@ -336,127 +389,6 @@ fn strings_are_like_patterns() {
             let config = LaunchConfig::linear(strings.len(), 64);
             run.launch(select_like::kernel(), config, args![&o, &b, &p, b'\\', &selected]);
             run.holds(&selected, &expected);
-        }
-    });
-}
-
-// 185: byte-pair encoding
-
-/// Two tokens that become token `256 + rank`; sorted by the two.
-#[derive(Clone, Copy, Debug, PartialEq, GpuType)]
-#[repr(C)]
-struct Merge {
-    left: u32,
-    right: u32,
-    rank: u32,
-}
-
-#[device]
-fn rank(merges: &[Merge], left: u32, right: u32) -> Option<u32> {
-    let at = merges.partition_point(|m| (m.left, m.right) < (left, right));
-    merges
-        .get(at)
-        .filter(|m| m.left == left && m.right == right)
-        .map(|m| m.rank)
-}
-
-const LONGEST: usize = 32;
-
-/// The tokens of a word at its own place, and how many there are; none of a word that is too long.
-#[kernel]
-fn encode(offsets: &[u32], bytes: &[u8], merges: &[Merge], tokens: &mut [u32], counts: &mut [u32]) {
-    let i = global_id_x();
-    if i >= counts.len() {
-        return;
-    }
-    let word = string(offsets, bytes, i);
-    if word.len() > LONGEST {
-        counts[i] = u32::MAX;
-        return;
-    }
-    let mut parts = [0u32; LONGEST];
-    for (part, byte) in parts.iter_mut().zip(word) {
-        *part = u32::from(*byte);
-    }
-    let mut count = word.len();
-    loop {
-        let best = parts[..count]
-            .windows(2)
-            .enumerate()
-            .filter_map(|(k, pair)| rank(merges, pair[0], pair[1]).map(|rank| (rank, k)))
-            .min();
-        let Some((rank, at)) = best else {
-            break;
-        };
-        parts[at] = 256 + rank;
-        parts.copy_within(at + 2..count, at + 1);
-        count -= 1;
-    }
-    let start = offsets[i] as usize;
-    tokens[start..start + count].copy_from_slice(&parts[..count]);
-    counts[i] = count as u32;
-}
-
-#[test]
-fn words_become_tokens_pair_by_pair() {
-    let mut random = Random(185);
-    let letters = b"aabcde";
-    let mut pairs: Vec<(u32, u32)> = Vec::new();
-    while pairs.len() < 60 {
-        let token = |k: usize| if k < 8 { u32::from(letters[k % 6]) } else { 248 + k as u32 };
-        let pair = (token(random.below(8 + pairs.len())), token(random.below(8 + pairs.len())));
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
-    let ranks: HashMap<(u32, u32), u32> = pairs.iter().copied().zip(0..).collect();
-    let mut merges: Vec<Merge> = ranks
-        .iter()
-        .map(|(&(left, right), &rank)| Merge { left, right, rank })
-        .collect();
-    merges.sort_by_key(|m| (m.left, m.right));
-    let words: Vec<Vec<u8>> = (0..100)
-        .map(|i| {
-            let length = if i == 50 { 40 } else { random.below(33) };
-            (0..length).map(|_| letters[random.below(6)]).collect()
-        })
-        .collect();
-    let expected: Vec<Option<Vec<u32>>> = words
-        .iter()
-        .map(|w| {
-            let mut tokens: Vec<u32> = w.iter().map(|b| u32::from(*b)).collect();
-            // All pairs of the best rank at once, from left to right.
-            while let Some(best) = tokens.windows(2).filter_map(|p| ranks.get(&(p[0], p[1]))).min() {
-                let mut next = Vec::new();
-                let mut k = 0;
-                while k < tokens.len() {
-                    let pair = tokens.get(k + 1).map(|right| (tokens[k], *right));
-                    if pair.is_some_and(|p| ranks.get(&p) == Some(best)) {
-                        next.push(256 + best);
-                        k += 2;
-                    } else {
-                        next.push(tokens[k]);
-                        k += 1;
-                    }
-                }
-                tokens = next;
-            }
-            (w.len() <= LONGEST).then_some(tokens)
-        })
-        .collect();
-    let (offsets, bytes) = column(&words);
-    everywhere(|run| {
-        let (o, b, m) = (run.upload(&offsets), run.upload(&bytes), run.upload(&merges));
-        let (tokens, counts) = (run.zeros::<u32>(bytes.len()), run.zeros::<u32>(100));
-        run.launch(encode::kernel(), LaunchConfig::linear(100, 32), args![&o, &b, &m, &tokens, &counts]);
-        let (tokens, counts) = (run.read(&tokens), run.read(&counts));
-        for (i, expected) in expected.iter().enumerate() {
-            let Some(expected) = expected else {
-                assert_eq!(counts[i], u32::MAX, "on {}", run.place());
-                continue;
-            };
-            let found = &tokens[offsets[i] as usize..][..counts[i] as usize];
-            assert_eq!(found, expected, "on {}: {i}", run.place());
         }
     });
 }

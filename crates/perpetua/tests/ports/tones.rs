@@ -41,8 +41,15 @@ impl Mul<f32> for Complex {
 
 /// Each row gets `up - 1` zeros behind each sample, is filtered, and keeps each `down`-th sample.
 #[kernel]
-fn resample<T>(up: usize, down: usize, taps: &[f32], length: usize, rows: &[T], results: &mut [T], width: usize)
-where
+fn resample<T>(
+    up: usize,
+    down: usize,
+    taps: &[f32],
+    length: usize,
+    rows: &[T],
+    results: &mut [T],
+    width: usize,
+) where
     T: GpuType + Default + Add<Output = T> + Mul<f32, Output = T>,
 {
     let (n, row) = (global_id_x(), global_id_y());
@@ -94,10 +101,18 @@ fn rows_are_resampled_as_with_zeros_between() {
             let config = LaunchConfig::tiled(width as u32, rows as u32, (32, 2));
             let h = run.upload(&taps);
             let (x, y) = (run.upload(&real), run.zeros::<f32>(width * rows));
-            run.launch(resample::kernel::<f32>(), config, args![up, down, &h, length, &x, &y, width]);
+            run.launch(
+                resample::kernel::<f32>(),
+                config,
+                args![up, down, &h, length, &x, &y, width],
+            );
             run.near(&y, &re, 1e-5);
             let (x, y) = (run.upload(&samples), run.zeros::<Complex>(width * rows));
-            run.launch(resample::kernel::<Complex>(), config, args![up, down, &h, length, &x, &y, width]);
+            run.launch(
+                resample::kernel::<Complex>(),
+                config,
+                args![up, down, &h, length, &x, &y, width],
+            );
             for (i, found) in run.read(&y).iter().enumerate() {
                 let apart = (f64::from(found.re) - re[i]).hypot(f64::from(found.im) - im[i]);
                 assert!(apart < 1e-5, "on {}: {i}", run.place());
@@ -223,7 +238,10 @@ fn encode(samples: &[i32], frames: &mut [Coded], residuals: &mut [i32]) {
     }
     sync_threads();
     if lane == 0 {
-        let (rice, bits) = (0u32..15).zip(costs.iter()).min_by_key(|(_, bits)| **bits).unwrap();
+        let (rice, bits) = (0u32..15)
+            .zip(costs.iter())
+            .min_by_key(|(_, bits)| **bits)
+            .unwrap();
         frames[frame] = Coded {
             predictor,
             rice,
@@ -260,19 +278,39 @@ fn frames_are_predicted_without_loss() {
                     .sum();
                 decoded.push(*r + (sum >> coded.predictor.shift) as i32);
             }
-            assert_eq!(decoded, samples[f * FRAME..(f + 1) * FRAME], "on {}: {f}", run.place());
+            assert_eq!(
+                decoded,
+                samples[f * FRAME..(f + 1) * FRAME],
+                "on {}: {f}",
+                run.place()
+            );
             let cost = |k: u32| -> u32 {
                 residuals[ORDER..]
                     .iter()
-                    .map(|r| if *r < 0 { (-2 * r - 1) as u32 } else { 2 * *r as u32 })
+                    .map(|r| {
+                        if *r < 0 {
+                            (-2 * r - 1) as u32
+                        } else {
+                            2 * *r as u32
+                        }
+                    })
                     .map(|folded| folded / (1 << k) + 1 + k)
                     .sum()
             };
             let best = (0..15).map(cost).min().unwrap();
-            assert_eq!((coded.bits, cost(coded.rice)), (best, best), "on {}: {f}", run.place());
+            assert_eq!(
+                (coded.bits, cost(coded.rice)),
+                (best, best),
+                "on {}: {f}",
+                run.place()
+            );
             // What remains is near the noise.
             let most = if f + 1 == count { 1.0 } else { 10.0 };
-            assert!(f64::from(best) / 248.0 <= most, "on {}: {f} {coded:?}", run.place());
+            assert!(
+                f64::from(best) / 248.0 <= most,
+                "on {}: {f} {coded:?}",
+                run.place()
+            );
         }
     });
 }

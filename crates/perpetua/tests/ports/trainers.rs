@@ -32,7 +32,10 @@ fn gru_forward(
         let at = k * hidden + column;
         let [input_bias, hidden_bias] = biases[at].map(f32::from);
         let place = row * 3 * hidden + at;
-        (f32::from(input_gates[place]) + input_bias, f32::from(hidden_gates[place]) + hidden_bias)
+        (
+            f32::from(input_gates[place]) + input_bias,
+            f32::from(hidden_gates[place]) + hidden_bias,
+        )
     };
     let [reset, update] = [0, 1].map(|k| {
         let (input, hidden) = gates(k);
@@ -80,7 +83,9 @@ fn cells_have_gates_and_their_gradients() {
     let mut random = Random(179);
     let (rows, hidden) = (5usize, 20usize);
     let mut half = |count: usize| -> Vec<f16> {
-        (0..count).map(|_| f16::from_f32(random.between(-1.5, 1.5) as f32)).collect()
+        (0..count)
+            .map(|_| f16::from_f32(random.between(-1.5, 1.5) as f32))
+            .collect()
     };
     let (input, inner) = (half(rows * 3 * hidden), half(rows * 3 * hidden));
     let (state, gradient) = (half(rows * hidden), half(rows * hidden));
@@ -93,7 +98,8 @@ fn cells_have_gates_and_their_gradients() {
         let n = (gates[2] + r * gates[5]).tanh();
         (1.0 - z) * n + z * h
     };
-    let (mut next, mut by_input, mut by_hidden) = (vec![], vec![0.0; rows * 3 * hidden], vec![0.0; rows * 3 * hidden]);
+    let (mut next, mut by_input, mut by_hidden) =
+        (vec![], vec![0.0; rows * 3 * hidden], vec![0.0; rows * 3 * hidden]);
     let mut by_state = vec![];
     for row in 0..rows {
         for c in 0..hidden {
@@ -122,11 +128,22 @@ fn cells_have_gates_and_their_gradients() {
         let (h, new) = (run.upload(&state), run.zeros::<f16>(rows * hidden));
         let workspace = run.zeros::<f16>(rows * 5 * hidden);
         let config = LaunchConfig::linear(rows * hidden, 32);
-        run.launch(gru_forward::kernel(), config, args![hidden, &gi, &gh, &b, &h, &new, &workspace]);
+        run.launch(
+            gru_forward::kernel(),
+            config,
+            args![hidden, &gi, &gh, &b, &h, &new, &workspace],
+        );
         run.near(&new, &next, 2e-3);
         let (gy, dh) = (run.upload(&gradient), run.zeros::<f16>(rows * hidden));
-        let (di, dg) = (run.zeros::<f16>(rows * 3 * hidden), run.zeros::<f16>(rows * 3 * hidden));
-        run.launch(gru_backward::kernel(), config, args![hidden, &gy, &workspace, &di, &dg, &dh]);
+        let (di, dg) = (
+            run.zeros::<f16>(rows * 3 * hidden),
+            run.zeros::<f16>(rows * 3 * hidden),
+        );
+        run.launch(
+            gru_backward::kernel(),
+            config,
+            args![hidden, &gy, &workspace, &di, &dg, &dh],
+        );
         run.near(&di, &by_input, 4e-3);
         run.near(&dg, &by_hidden, 4e-3);
         run.near(&dh, &by_state, 4e-3);
@@ -215,7 +232,10 @@ struct Split {
 impl Split {
     const NONE: Self = Split {
         gain: f64::NEG_INFINITY,
-        left: Pair { gradient: 0, hessian: 0 },
+        left: Pair {
+            gradient: 0,
+            hessian: 0,
+        },
         bin: 0,
         missing_left: false,
     };
@@ -233,18 +253,28 @@ fn evaluate(training: Training, parent: Pair, segments: &[u32], histogram: &[Pai
     let found = shared_array::<[Split; LANES]>();
     let (lane, feature) = (local_id_x(), group_id_x());
     let (first, last) = (segments[feature] as usize, segments[feature + 1] as usize);
-    let present = histogram[first..last].iter().fold(Pair::default(), |sum, p| sum + *p);
+    let present = histogram[first..last]
+        .iter()
+        .fold(Pair::default(), |sum, p| sum + *p);
     let missing = parent - present;
     let mut own = Split::NONE;
     let mut before = Pair::default();
     for begin in (first..last).step_by(LANES) {
         let bin = begin + lane;
-        let value = if bin < last { histogram[bin] } else { Pair::default() };
+        let value = if bin < last {
+            histogram[bin]
+        } else {
+            Pair::default()
+        };
         scan[lane] = value;
         sync_threads();
         let mut step = 1;
         while step < LANES {
-            let added = if lane >= step { scan[lane - step] } else { Pair::default() };
+            let added = if lane >= step {
+                scan[lane - step]
+            } else {
+                Pair::default()
+            };
             sync_threads();
             scan[lane] += added;
             sync_threads();
@@ -310,7 +340,8 @@ fn features_are_split_where_it_gains_most() {
     for f in 0..5 {
         let bins = &histogram[segments[f] as usize..segments[f + 1] as usize];
         let sum = |bins: &[Pair]| {
-            bins.iter().fold((0, 0), |(g, h), p| (g + p.gradient, h + p.hessian))
+            bins.iter()
+                .fold((0, 0), |(g, h), p| (g + p.gradient, h + p.hessian))
         };
         let all = sum(bins);
         let missing = (parent.gradient - all.0, parent.hessian - all.1);
@@ -323,7 +354,11 @@ fn features_are_split_where_it_gains_most() {
         for k in 0..bins.len() {
             let below = sum(&bins[..k]);
             for with in [true, false] {
-                let left = if with { (below.0 + missing.0, below.1 + missing.1) } else { below };
+                let left = if with {
+                    (below.0 + missing.0, below.1 + missing.1)
+                } else {
+                    below
+                };
                 let right = (parent.gradient - left.0, parent.hessian - left.1);
                 if let (Some(l), Some(r)) = (gain(left), gain(right)) {
                     if best.is_none_or(|(b, ..)| l + r > b) {
@@ -337,14 +372,27 @@ fn features_are_split_where_it_gains_most() {
     everywhere(|run| {
         let (s, h) = (run.upload(&segments), run.upload(&histogram));
         let best = run.upload(&[Split::NONE; 5]);
-        run.launch(evaluate::kernel(), LaunchConfig::new(5, 64), args![training, parent, &s, &h, &best]);
+        run.launch(
+            evaluate::kernel(),
+            LaunchConfig::new(5, 64),
+            args![training, parent, &s, &h, &best],
+        );
         for (found, expected) in run.read(&best).iter().zip(&expected) {
             let Some((gain, bin, missing_left)) = *expected else {
                 assert_eq!(*found, Split::NONE, "on {}", run.place());
                 continue;
             };
-            assert!((found.gain - gain).abs() < 1e-9 * gain, "on {}: {found:?} {gain}", run.place());
-            assert_eq!((found.bin, found.missing_left), (bin, missing_left), "on {}", run.place());
+            assert!(
+                (found.gain - gain).abs() < 1e-9 * gain,
+                "on {}: {found:?} {gain}",
+                run.place()
+            );
+            assert_eq!(
+                (found.bin, found.missing_left),
+                (bin, missing_left),
+                "on {}",
+                run.place()
+            );
         }
     });
 }

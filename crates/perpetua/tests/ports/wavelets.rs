@@ -1,6 +1,6 @@
-//! Pictures to fewer bits, and how alike two of them are.
+//! Pictures to fewer bits.
 
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, Mul, Sub};
 
 use perpetua::prelude::*;
 
@@ -120,11 +120,18 @@ fn wavelets_are_those_of_the_standard_and_come_back() {
         }
         everywhere(|run| {
             let samples = run.upload(&picture);
-            let (rows, columns) = (LaunchConfig::new(height as u32, 64), LaunchConfig::new(width as u32, 64));
+            let (rows, columns) = (
+                LaunchConfig::new(height as u32, 64),
+                LaunchConfig::new(width as u32, 64),
+            );
             run.launch(analyse::kernel(), rows, args![Axis::Rows, size, &samples]);
             run.launch(analyse::kernel(), columns, args![Axis::Columns, size, &samples]);
             run.holds(&samples, &expected);
-            run.launch(synthesise::kernel(), columns, args![Axis::Columns, size, &samples]);
+            run.launch(
+                synthesise::kernel(),
+                columns,
+                args![Axis::Columns, size, &samples],
+            );
             run.launch(synthesise::kernel(), rows, args![Axis::Rows, size, &samples]);
             run.holds(&samples, &picture);
         });
@@ -216,7 +223,11 @@ fn unpacked(color: u16) -> [i32; 3] {
 /// The direction in which colours differ most, by powers of their covariance.
 #[device]
 fn principal(colors: &[Rgb; 16], mean: Rgb) -> Rgb {
-    let mut axis = Rgb { r: 1.0, g: 1.0, b: 1.0 };
+    let mut axis = Rgb {
+        r: 1.0,
+        g: 1.0,
+        b: 1.0,
+    };
     for _ in 0..8 {
         let next = colors
             .iter()
@@ -264,9 +275,17 @@ fn compress(width: usize, pixels: &[[u8; 4]], blocks: &mut [Bc1]) {
     if ends[0] != ends[1] {
         for (i, texel) in texels.iter().enumerate() {
             let distance = |entry: &[i32; 3]| -> i32 {
-                entry.iter().zip(texel).map(|(e, t)| (e - i32::from(*t)).pow(2)).sum()
+                entry
+                    .iter()
+                    .zip(texel)
+                    .map(|(e, t)| (e - i32::from(*t)).pow(2))
+                    .sum()
             };
-            let (nearest, _) = palette.iter().enumerate().min_by_key(|(_, entry)| distance(entry)).unwrap();
+            let (nearest, _) = palette
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, entry)| distance(entry))
+                .unwrap();
             indices |= (nearest as u32) << (2 * i);
         }
     }
@@ -276,7 +295,11 @@ fn compress(width: usize, pixels: &[[u8; 4]], blocks: &mut [Bc1]) {
 fn decoded(block: &Bc1) -> [[f64; 3]; 16] {
     let full = |c: u16| {
         let (r, g, b) = (c / 2048, c / 32 % 64, c % 32);
-        [f64::from(r * 8 + r / 4), f64::from(g * 4 + g / 16), f64::from(b * 8 + b / 4)]
+        [
+            f64::from(r * 8 + r / 4),
+            f64::from(g * 4 + g / 16),
+            f64::from(b * 8 + b / 4),
+        ]
     };
     let (a, b) = (full(block.ends[0]), full(block.ends[1]));
     std::array::from_fn(|i| {
@@ -299,7 +322,8 @@ fn blocks_of_colours_keep_what_two_ends_can() {
             let (t, noise) = (random.unit(), if block == 5 { 0.0 } else { 6.0 });
             let t = if block == 5 { 0.5 } else { t };
             let [a, b] = ends[block];
-            let [r, g, b] = std::array::from_fn(|c| (a[c] + t * (b[c] - a[c]) + random.between(-noise, noise)) as u8);
+            let [r, g, b] =
+                std::array::from_fn(|c| (a[c] + t * (b[c] - a[c]) + random.between(-noise, noise)) as u8);
             [r, g, b, 255]
         })
         .collect();
@@ -308,158 +332,28 @@ fn blocks_of_colours_keep_what_two_ends_can() {
         let config = LaunchConfig::tiled(8, 4, (4, 4));
         run.launch(compress::kernel(), config, args![width, &uploaded, &blocks]);
         for (b, block) in run.read(&blocks).iter().enumerate() {
-            assert!(block.ends[0] > block.ends[1] || block.indices == 0, "on {}: {block:?}", run.place());
+            assert!(
+                block.ends[0] > block.ends[1] || block.indices == 0,
+                "on {}: {block:?}",
+                run.place()
+            );
             let texels = decoded(block);
             let mut sum = 0.0;
             for i in 0..16 {
                 let pixel = pixels[(b / 8 * 4 + i / 4) * width + b % 8 * 4 + i % 4];
-                sum += (0..3).map(|c| (texels[i][c] - f64::from(pixel[c])).powi(2)).sum::<f64>();
+                sum += (0..3)
+                    .map(|c| (texels[i][c] - f64::from(pixel[c])).powi(2))
+                    .sum::<f64>();
             }
             // The noise, a third of the line's length to the nearest entry, and five bits of a colour.
             let long: f64 = (0..3).map(|c| (ends[b][0][c] - ends[b][1][c]).powi(2)).sum();
             let bound = 3.0 * 12.0 + long / 90.0 + 3.0 * 12.0;
-            assert!(sum / 16.0 < bound, "on {}: {b} {} {bound}", run.place(), sum / 16.0);
+            assert!(
+                sum / 16.0 < bound,
+                "on {}: {b} {} {bound}",
+                run.place(),
+                sum / 16.0
+            );
         }
-    });
-}
-
-// 173: structural similarity
-
-const WINDOW: [f32; 11] = [
-    0.001_028_38, 0.007_598_758, 0.036_000_773, 0.109_360_69, 0.213_005_53, 0.266_011_72, 0.213_005_53, 0.109_360_69,
-    0.036_000_773, 0.007_598_758, 0.001_028_38,
-];
-const HALO: usize = WINDOW.len() / 2;
-const SIDE: usize = 16;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
-#[repr(C)]
-struct Moments {
-    x: f32,
-    y: f32,
-    xx: f32,
-    yy: f32,
-    xy: f32,
-}
-
-#[device]
-impl Moments {
-    fn of([x, y]: [f32; 2]) -> Self {
-        let (xx, yy, xy) = (x * x, y * y, x * y);
-        Moments { x, y, xx, yy, xy }
-    }
-
-    fn similarity(&self) -> f32 {
-        let Moments { x, y, xx, yy, xy } = *self;
-        let (c1, c2) = (0.01f32.powi(2), 0.03f32.powi(2));
-        let (variance_x, variance_y, covariance) = (xx - x * x, yy - y * y, xy - x * y);
-        (2.0 * x * y + c1) * (2.0 * covariance + c2) / ((x * x + y * y + c1) * (variance_x + variance_y + c2))
-    }
-}
-
-#[device]
-impl Mul<f32> for Moments {
-    type Output = Self;
-
-    fn mul(self, by: f32) -> Self {
-        Moments {
-            x: self.x * by,
-            y: self.y * by,
-            xx: self.xx * by,
-            yy: self.yy * by,
-            xy: self.xy * by,
-        }
-    }
-}
-
-#[device]
-impl AddAssign for Moments {
-    fn add_assign(&mut self, other: Self) {
-        self.x += other.x;
-        self.y += other.y;
-        self.xx += other.xx;
-        self.yy += other.yy;
-        self.xy += other.xy;
-    }
-}
-
-/// A block computes a tile of one channel; what lies outside the pictures is black.
-#[kernel(block_size = (16, 16, 1))]
-fn similarity(width: usize, height: usize, first: &[f32], second: &[f32], map: &mut [f32]) {
-    let tile = shared_array::<[[[f32; 2]; SIDE + 2 * HALO]; SIDE + 2 * HALO]>();
-    let rows = shared_array::<[[Moments; SIDE]; SIDE + 2 * HALO]>();
-    let (column, row) = (local_id_x(), local_id_y());
-    let channel = group_id_z() * width * height;
-    let (left, top) = (group_id_x() * SIDE, group_id_y() * SIDE);
-    for (y, line) in tile.iter_mut().enumerate().skip(row).step_by(SIDE) {
-        for (x, both) in line.iter_mut().enumerate().skip(column).step_by(SIDE) {
-            let (px, py) = ((left + x).wrapping_sub(HALO), (top + y).wrapping_sub(HALO));
-            *both = if px < width && py < height {
-                let i = channel + py * width + px;
-                [first[i], second[i]]
-            } else {
-                [0.0; 2]
-            };
-        }
-    }
-    sync_threads();
-    for y in (row..SIDE + 2 * HALO).step_by(SIDE) {
-        let mut sum = Moments::default();
-        for (weight, both) in WINDOW.iter().zip(&tile[y][column..]) {
-            sum += Moments::of(*both) * *weight;
-        }
-        rows[y][column] = sum;
-    }
-    sync_threads();
-    let (x, y) = (left + column, top + row);
-    if x < width && y < height {
-        let mut sum = Moments::default();
-        for (k, weight) in WINDOW.into_iter().enumerate() {
-            sum += rows[row + k][column] * weight;
-        }
-        map[channel + y * width + x] = sum.similarity();
-    }
-}
-
-#[test]
-fn similarity_is_that_of_weighted_neighbourhoods() {
-    let mut random = Random(173);
-    let (width, height, channels) = (37usize, 21usize, 2usize);
-    let count = width * height * channels;
-    let first: Vec<f32> = (0..count).map(|_| random.unit() as f32).collect();
-    let second: Vec<f32> = first
-        .iter()
-        .map(|v| (f64::from(*v) * 0.8 + random.between(0.0, 0.2)) as f32)
-        .collect();
-    let bell: Vec<f64> = (-5..=5).map(|d| (-f64::from(d * d) / 4.5).exp()).collect();
-    let norm: f64 = bell.iter().sum();
-    let expected: Vec<f64> = (0..count)
-        .map(|i| {
-            let (c, y, x) = (i / (width * height), (i / width % height) as i32, (i % width) as i32);
-            let mean = |f: &dyn Fn(f64, f64) -> f64| {
-                let mut sum = 0.0;
-                for dy in -5i32..=5 {
-                    for dx in -5i32..=5 {
-                        let (u, v) = (x + dx, y + dy);
-                        if (0..width as i32).contains(&u) && (0..height as i32).contains(&v) {
-                            let at = c * width * height + v as usize * width + u as usize;
-                            let weight = bell[(dx + 5) as usize] * bell[(dy + 5) as usize] / (norm * norm);
-                            sum += weight * f(first[at].into(), second[at].into());
-                        }
-                    }
-                }
-                sum
-            };
-            let (mx, my) = (mean(&|a, _| a), mean(&|_, b| b));
-            let (vx, vy) = (mean(&|a, _| a * a) - mx * mx, mean(&|_, b| b * b) - my * my);
-            let cov = mean(&|a, b| a * b) - mx * my;
-            (2.0 * mx * my + 1e-4) * (2.0 * cov + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))
-        })
-        .collect();
-    everywhere(|run| {
-        let (a, b, map) = (run.upload(&first), run.upload(&second), run.zeros::<f32>(count));
-        let config = LaunchConfig::new((3, 2, channels as u32), (16, 16, 1));
-        run.launch(similarity::kernel(), config, args![width, height, &a, &b, &map]);
-        run.near(&map, &expected, 1e-4);
     });
 }

@@ -138,7 +138,8 @@ fn fields_of_light_move_as_on_a_staggered_grid() {
                             let f = &before[other + component];
                             sign * (f[index(at)] - f[index(to)])
                         };
-                        let curl = f64::from(m.curl[p]) * change(q, to_p) - f64::from(m.curl[q]) * change(p, to_q);
+                        let curl =
+                            f64::from(m.curl[p]) * change(q, to_p) - f64::from(m.curl[q]) * change(p, to_q);
                         expected[own + c][index(at)] =
                             f64::from(m.keep) * before[own + c][index(at)] + sign * curl;
                     }
@@ -199,7 +200,8 @@ fn react(
     let reaction = here_u * here_v * here_v;
     let i = at.idx();
     let noise = scrambled(seed ^ i as u32) as f32 / u32::MAX as f32 * 2.0 - 1.0;
-    let change_u = rates.diffusion[0] * laplacian(u) - reaction + rates.feed * (1.0 - here_u) + rates.noise * noise;
+    let change_u =
+        rates.diffusion[0] * laplacian(u) - reaction + rates.feed * (1.0 - here_u) + rates.noise * noise;
     let change_v = rates.diffusion[1] * laplacian(v) + reaction - (rates.feed + rates.kill) * here_v;
     next_u[i] = here_u + rates.step * change_u;
     next_v[i] = here_v + rates.step * change_v;
@@ -224,7 +226,8 @@ fn substances_react_in_a_periodic_volume() {
     for step in 0..4u32 {
         let spread = |grid: &[f64], i: usize| {
             let (x, y, z) = (i % width, i / width % height, i / (width * height));
-            let get = |x: usize, y: usize, z: usize| grid[((z % depth) * height + y % height) * width + x % width];
+            let get =
+                |x: usize, y: usize, z: usize| grid[((z % depth) * height + y % height) * width + x % width];
             let sum = get(x + 1, y, z)
                 + get(x + width - 1, y, z)
                 + get(x, y + 1, z)
@@ -239,8 +242,7 @@ fn substances_react_in_a_periodic_volume() {
             let word = ((state >> ((state >> 28) + 4)) ^ state) * 277_803_737 & 0xffff_ffff;
             ((word >> 22) ^ word) as f64 / f64::from(u32::MAX) * 2.0 - 1.0
         };
-        let [feed, kill, noise, dt] =
-            [rates.feed, rates.kill, rates.noise, rates.step].map(f64::from);
+        let [feed, kill, noise, dt] = [rates.feed, rates.kill, rates.noise, rates.step].map(f64::from);
         let after: Vec<(f64, f64)> = (0..cells)
             .map(|i| {
                 let r = a[i] * b[i] * b[i];
@@ -258,7 +260,15 @@ fn substances_react_in_a_periodic_volume() {
             let config = LaunchConfig::new((3, 3, 2), (4, 4, 4));
             let extent = (width as u32, height as u32, depth as u32);
             let args = args![
-                rates, 7 + step, &now.0, &now.1, &next.0, &next.1, extent.0, extent.1, extent.2
+                rates,
+                7 + step,
+                &now.0,
+                &now.1,
+                &next.0,
+                &next.1,
+                extent.0,
+                extent.1,
+                extent.2
             ];
             run.launch(react::kernel(), config, args);
             std::mem::swap(&mut now, &mut next);
@@ -319,7 +329,9 @@ fn solve(
     for cell in (lane..edge * edge * edge).step_by(TILE * TILE * TILE) {
         let [x, y, z] = [cell % edge, cell / edge % edge, cell / (edge * edge)];
         let place = |axis: usize, offset: usize| {
-            (tile[axis] * TILE + offset).checked_sub(1).filter(|p| *p < size[axis])
+            (tile[axis] * TILE + offset)
+                .checked_sub(1)
+                .filter(|p| *p < size[axis])
         };
         values[z][y][x] = match (place(0, x), place(1, y), place(2, z)) {
             (Some(x), Some(y), Some(z)) => from[index(x, y, z)],
