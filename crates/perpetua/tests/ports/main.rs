@@ -12,6 +12,7 @@
     clippy::manual_memcpy,
     clippy::style,
     clippy::suspicious_arithmetic_impl,
+    clippy::suspicious_op_assign_impl,
     reason = "kernels are written as users write them"
 )]
 
