@@ -2,13 +2,11 @@
 //! arguments. What both leave must be the same, to the bit where the kernel calls nothing that is rounded differently.
 
 use std::fmt;
-use std::sync::Arc;
 
 use perpetua_cpu::interp::Interpreter;
 use perpetua_device::{BackendKind, CompileOptions, Device, Kernel, KernelSource, KernelSpec};
 use perpetua_ir::ir::{Block, DeviceOp, Inst, Op};
 use perpetua_ir::ops::{Exactness, Meeting};
-use perpetua_ir::verify::Verified;
 
 use super::super::entry::KernelFn;
 use super::{Registered, known};
@@ -150,7 +148,6 @@ fn tried(subject: &Subject, name: &str, plain: Plain, trials: u32) -> Result<Jud
 
 /// A kernel that can be compared.
 struct Subject {
-    verified: Arc<Verified>,
     interpreter: Interpreter,
     device: Device,
     /// As the CPU likes it, and as machine code where that is another way.
@@ -232,7 +229,6 @@ impl Subject {
             waits,
             bits,
             exact,
-            verified,
         })
     }
 

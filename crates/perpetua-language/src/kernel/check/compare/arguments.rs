@@ -103,7 +103,7 @@ impl<'a> Arguments<'a> {
             random,
             flavour,
             len,
-            is_single: trial % 3 == 0,
+            is_single: trial.is_multiple_of(3),
             made: Vec::new(),
             left: 0,
             outcome: Outcome::Left("it was not called"),
