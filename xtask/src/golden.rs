@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
 }
 
 /// The test programs of `perpetua-ir` that overwrite their files when `PERPETUA_BLESS=1`.
-const PROGRAMS: [&str; 4] = ["c_like", "ptx", "sources", "text"];
+const PROGRAMS: [&str; 5] = ["c_like", "ptx", "sources", "targets", "text"];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (shell, cargo) = (shell()?, cargo());
