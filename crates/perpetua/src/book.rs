@@ -21,6 +21,9 @@ pub struct Language;
 #[doc = include_str!("../../../docs/book/src/tables.md")]
 pub struct Tables;
 
+#[doc = include_str!("../../../docs/book/src/targets.md")]
+pub struct Targets;
+
 #[doc = include_str!("../../../docs/book/src/memory.md")]
 pub struct Memory;
 
