@@ -16,7 +16,7 @@ fn fine(y: &mut [u64]) {
 
 #[kernel]
 fn stepped(x: &mut [f32]) {
-    x[0] = x[1].next_up();
+    x[0] = x[1].half_up();
 }
 
 #[kernel]
@@ -56,10 +56,10 @@ fn kernels_of_files_are_refused_where_they_stand() {
     fs::write(folder.path().join("k.rs"), TEXT).unwrap();
     let (passed, said) = check(folder.path(), &["k.rs"]);
     let expected = "note: `generic` of k.rs is generic, and a file does not say with what: `perpetua emit` takes its arguments, and `perpetua check` finds those that a package's programs use
-error: `f32` has no method `next_up` in kernels: write it as a `#[device]` function
+error: `f32` has no method `half_up` in kernels: write it as a `#[device]` function
   --> k.rs:10:12
    |
-10 |     x[0] = x[1].next_up();
+10 |     x[0] = x[1].half_up();
    |            ^^^^^^^^^^^^^^
 
 error: the barrier is not reached by all lanes of a block together: they part at the `if` in line 20, because `thread_idx.x` is each lane's own (line 20); move the barrier out of it
@@ -118,7 +118,7 @@ fn programs_of_packages_answer_and_none_runs() {
         let mark = ["PERPETUA_CHECK_KERNELS_1", "is answered"].join(" ");
         format!("# {mark}\nprintf '{text}' >> $PERPETUA_CHECK_KERNELS_1")
     };
-    let start = TEXT.find("x[1].next_up()").unwrap();
+    let start = TEXT.find("x[1].half_up()").unwrap();
     let refused = format!("refused||k.rs|10|{start}|{}|no method: write one\\n", start + 14);
     script(
         "one",
@@ -133,7 +133,7 @@ fn programs_of_packages_answer_and_none_runs() {
     let (passed, said) = check(folder.path(), &["-p", "demo"]);
     let path = place("k.rs");
     let expected = format!(
-        "error: no method: write one\n  --> {}:10:12\n   |\n10 |     x[0] = x[1].next_up();\n   |            ^^^^^^^^^^^^^^\n\nerror: 2 of 3 kernels refused\n",
+        "error: no method: write one\n  --> {}:10:12\n   |\n10 |     x[0] = x[1].half_up();\n   |            ^^^^^^^^^^^^^^\n\nerror: 2 of 3 kernels refused\n",
         path.display()
     );
     assert_eq!((passed, &*said), (false, &*expected));

@@ -94,11 +94,14 @@ fn compile(device: &Device, prepare: NativePrepare) -> Result<Kernel> {
     device.compile(&source, &CompileOptions::default())?.only()
 }
 
+// ThreadSanitizer takes minutes to name the places of a panic on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(perpetua_tsan) { 600 } else { 60 });
+
 // Fails instead of hanging.
-fn within_a_minute(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+fn in_time(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
-    let done = wait.recv_timeout(Duration::from_secs(60));
+    let done = wait.recv_timeout(PATIENCE);
     assert!(done.is_ok(), "it hangs, or it panicked");
     done.unwrap_or(Ok(()))
 }
@@ -109,7 +112,7 @@ const LARGE: usize = if cfg!(perpetua_tsan) { 17_000 } else { 200_000 };
 
 #[test]
 fn many_threads_share_one_stream() -> Result<()> {
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let kernel = compile(&device, step)?;
         let (small, large) = (device.zeros::<u32>(SMALL)?, device.zeros::<u32>(LARGE)?);
@@ -138,7 +141,7 @@ fn many_threads_share_one_stream() -> Result<()> {
 
 #[test]
 fn every_thread_of_rayons_pool_may_wait() -> Result<()> {
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let kernel = compile(&device, step)?;
         let shared = device.default_stream();
@@ -160,7 +163,7 @@ fn every_thread_of_rayons_pool_may_wait() -> Result<()> {
 
 #[test]
 fn a_kernel_that_panics_is_an_error_and_the_stream_works_on() -> Result<()> {
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let (good, bad) = (compile(&device, step)?, compile(&device, broken)?);
         for len in [SMALL, LARGE] {
@@ -190,7 +193,7 @@ fn submission_does_not_wait_for_large_work() -> Result<()> {
     fn gated(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
         after(gate, launch, args)
     }
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let (gated, step) = (compile(&device, gated)?, compile(&device, step)?);
         let x = device.zeros::<u32>(LARGE)?;
@@ -212,7 +215,7 @@ fn submission_does_not_wait_for_large_work() -> Result<()> {
 
 #[test]
 fn graphs_run_their_launches_in_order() -> Result<()> {
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let kernel = compile(&device, step)?;
         for len in [SMALL, LARGE] {
@@ -238,7 +241,7 @@ fn graphs_run_their_launches_in_order() -> Result<()> {
 
 #[test]
 fn a_kernel_that_panics_in_a_graph_leaves_nobody_waiting() -> Result<()> {
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let (good, bad) = (compile(&device, step)?, compile(&device, broken)?);
         let x = device.zeros::<u32>(LARGE)?;
@@ -284,7 +287,7 @@ fn whoever_an_event_wakes_may_make_streams() -> Result<()> {
     fn slow(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
         after(pause, launch, args)
     }
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let slow = compile(&device, slow)?;
         let x = device.zeros::<u32>(LARGE)?;
@@ -358,7 +361,7 @@ kernel until(y: buffer<u32, read_write>) {
   }
 }
 ";
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let (step, until) = (compile(&device, step)?, compile_text(&device, UNTIL)?);
         let (x, y) = (device.zeros::<u32>(LARGE)?, device.zeros::<u32>(1)?);
@@ -404,7 +407,7 @@ fn a_waker_that_panics_takes_nobody_with_it() -> Result<()> {
     fn gated(launch: &NativeLaunch<'_>, args: &[NativeArg<'_>]) -> Option<Arc<dyn PreparedLaunch>> {
         after(gate, launch, args)
     }
-    within_a_minute(|| {
+    in_time(|| {
         let device = Device::new(BackendKind::Cpu, 0)?;
         let (gated, step) = (compile(&device, gated)?, compile(&device, step)?);
         let x = device.zeros::<u32>(LARGE)?;

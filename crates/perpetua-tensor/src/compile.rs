@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::panic::Location;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -20,6 +20,8 @@ pub struct Compiled<F> {
     is_checked: bool,
     /// The axis along which operands grow.
     growing: Option<usize>,
+    /// Which results grow along it.
+    grows: OnceLock<Vec<bool>>,
     captures: Mutex<Vec<Arc<Capture>>>,
 }
 
@@ -54,6 +56,7 @@ pub fn compile<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>>(function: F) -> Compiled
         function,
         is_checked: false,
         growing: None,
+        grows: OnceLock::new(),
         captures: Mutex::default(),
     }
 }
@@ -148,12 +151,52 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         });
         let mut filled: Vec<Tensor> = filled.collect();
         filled.push(Tensor::from_slice(&[n as i32], [1], first.device()));
-        let results = self.call_with(&filled.iter().collect::<Vec<_>>(), at)?;
-        let cut = |result: Tensor| match result.shape().get(axis) {
-            Some(extent) if *extent == full && full != n => result.part_of(axis, ..n as isize),
+        let filled: Vec<&Tensor> = filled.iter().collect();
+        let results = self.call_with(&filled, at)?;
+        if full == n {
+            return Ok(results);
+        }
+        let grows = match self.grows.get() {
+            Some(grows) => grows,
+            None => {
+                let grows = self.growing_results(&filled, operands, [n, full], axis, at)?;
+                self.grows.get_or_init(|| grows)
+            }
+        };
+        let cut = |(at, result): (usize, Tensor)| match grows.get(at) {
+            Some(true) => result.part_of(axis, ..n as isize),
             _ => result,
         };
-        Ok(results.into_iter().map(cut).collect())
+        Ok(results.into_iter().enumerate().map(cut).collect())
+    }
+
+    // Which results have the operands' extent because they grow with them: those whose extent is another one where the operands' is.
+    fn growing_results(
+        &self,
+        filled: &[&Tensor],
+        operands: &[&Tensor],
+        [n, full]: [usize; 2],
+        axis: usize,
+        at: &'static Location<'static>,
+    ) -> Result<Vec<bool>> {
+        let of = |extent: usize| {
+            let types = filled.iter().enumerate().map(|(i, x)| {
+                let mut shape: Shape = x.shape().into();
+                let grows = operands.get(i).is_some_and(|x| x.shape().get(axis) == Some(&n));
+                if let (true, Some(own)) = (grows, shape.get_mut(axis)) {
+                    *own = extent;
+                }
+                (shape, x.dtype())
+            });
+            let recorded = self.record(filled, &types.collect::<Vec<_>>(), at);
+            recorded.map(|(_, results)| results)
+        };
+        let (once, twice) = (of(full)?, of(2 * full)?);
+        let extents = |x: &Tensor| x.shape().get(axis).copied();
+        let pairs = once.iter().zip(&twice);
+        Ok(pairs
+            .map(|(one, two)| extents(one) == Some(full) && extents(two) == Some(2 * full))
+            .collect())
     }
 
     fn call_with(&self, operands: &[&Tensor], at: &'static Location<'static>) -> Result<Vec<Tensor>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use perpetua_device::{MaybeSend, MaybeSync};
 use smallvec::smallvec;
 
-use crate::error::Result;
+use crate::error::{At, Error, Result};
 use crate::node::{Function, Op, Recorded, Sources, Tensor};
 
 impl Tensor {
@@ -78,6 +78,14 @@ pub fn checkpoint(
     let own: Vec<Tensor> = operands.iter().map(|operand| operand.detached(at)).collect();
     let value = function.apply(&own)?;
     value.check()?;
+    if value.0.tracked {
+        return Err(Error::NoGradient {
+            operation: "checkpoint".to_owned(),
+            reason: "its function uses a tracked tensor that is no operand, which would get no gradient: hand it in as an operand"
+                .to_owned(),
+            at: At(at),
+        });
+    }
     let value = value.detached(at);
     let (ty, device) = ((value.0.shape.clone(), value.0.dtype), value.device().clone());
     let mut sources: Sources = smallvec![value];

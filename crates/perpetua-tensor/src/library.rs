@@ -217,6 +217,8 @@ pub(crate) fn attention([q, k, v]: [&Tensor; 3], causal: bool, which: Use) -> Op
         && n == n_of_k
         && count(q.shape()) > 0
         && keys > 0
+        // A grid's further axes end there.
+        && front.last().is_none_or(|heads| *heads <= 65_535 && count(front) / (*heads).max(1) <= 65_535)
         // The composition gives NaN where a query sees nothing, the kernel zeros.
         && (!causal || keys >= queries);
     let is_sooner = q.device().backend() == BackendKind::Cuda

@@ -382,3 +382,29 @@ fn a_checked_capture_says_what_changed() {
     let text = f.call(&[&x.sum(..)]).expect_err("a number").to_string();
     assert!(text.contains("no axis 0 that could grow"), "{text}");
 }
+
+#[test]
+fn results_that_do_not_grow_are_not_cut() -> perpetua_tensor::Result<()> {
+    let product = compile(|x| Ok(vec![x[0].transpose().matmul(&x[0]), &x[0] + 1.0])).with_growing(0);
+    for n in [3, 4, 5] {
+        let x = Tensor::ones([n, 4], DType::F32, &cpu());
+        let results = product.call(&[&x])?;
+        let shapes: Vec<&[usize]> = results.iter().map(Tensor::shape).collect();
+        assert_eq!(shapes, [&[4, 4][..], &[n, 4]]);
+        assert_eq!(results[0].to_vec::<f32>()?, [n as f32; 16]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_gives_no_tensor_a_wrong_gradient() -> perpetua_tensor::Result<()> {
+    let cpu = cpu();
+    let w = Tensor::from_slice(&[2.0f32], [1], &cpu).tracked();
+    let x = Tensor::from_slice(&[3.0f32], [1], &cpu);
+    let own = w.clone();
+    let kept = checkpoint(move |x| Ok(&x[0] * &own), &[&x]);
+    assert!(matches!(kept, Err(Error::NoGradient { .. })), "{kept:?}");
+    let given = checkpoint(|x| Ok(&x[0] * &x[1]), &[&x, &w])?;
+    assert_eq!(given.sum(..).grad(&[&w])?[0].to_vec::<f32>()?, [3.0]);
+    Ok(())
+}

@@ -82,7 +82,7 @@ impl Kernel for SoftmaxBackwardKernel {
     }
 }
 
-/// The gradients of [`LayerNormKernel`](super::LayerNormKernel). Launched with six buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, which may be `dy`,
+/// The gradients of [`LayerNormKernel`](super::LayerNormKernel). Launched with six buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`,
 /// `dweight` and `dbias` are written.
 ///
 /// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for a few numbers of each row and column from the device's pool.
@@ -148,7 +148,7 @@ impl Kernel for LayerNormBackwardKernel {
     }
 }
 
-/// The gradients of [`RmsNormKernel`](super::RmsNormKernel). Launched with five buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, which may be `dy`, and
+/// The gradients of [`RmsNormKernel`](super::RmsNormKernel). Launched with five buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, and
 /// `dweight` are written.
 ///
 /// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for a few numbers of each row and column from the device's pool.

@@ -69,7 +69,7 @@ pub(super) struct Bound {
     pub(super) count: Expr,
     /// What is done with each item, and what the names in it mean: each with its place among the locals.
     pub(super) steps: Vec<Step>,
-    pub(super) names: Vec<(String, usize)>,
+    pub(super) names: Vec<(String, Option<usize>)>,
     pub(super) owned: bool,
     pub(super) remainder: Option<(String, Expr)>,
     pub(super) position: Option<String>,

@@ -64,12 +64,12 @@ pub(super) fn copied_within(call: &syn::ExprMethodCall) -> Option<syn::Expr> {
     let end = match (&range.end, &range.limits) {
         (None, _) => quote_spanned!(span=> __all.len()),
         (Some(end), syn::RangeLimits::HalfOpen(_)) => quote_spanned!(span=> #end),
-        (Some(last), syn::RangeLimits::Closed(_)) => quote_spanned!(span=> #last + 1),
+        (Some(last), syn::RangeLimits::Closed(_)) => quote_spanned!(span=> (#last) + 1),
     };
     let tokens = quote_spanned! { span=> {
         let __all = #on.as_mut_slice();
-        let (__from, __to): (usize, usize) = (#start, #to);
-        let __len = __all[__from..#end].len();
+        let (__from, __end, __to): (usize, usize, usize) = (#start, #end, #to);
+        let __len = __all[__from..__end].len();
         let _ = __all[__to..][..__len].len();
         for __at in 0..__len {
             let __at = if __to <= __from { __at } else { __len - 1 - __at };

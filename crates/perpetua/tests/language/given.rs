@@ -298,3 +298,93 @@ fn iterators_of_ones_own() {
         &[0; SIZE],
     );
 }
+
+/// What longer forms evaluate once, in Rust's order, and as a whole.
+mod whole {
+    use perpetua::prelude::*;
+
+    #[device]
+    fn next(s: &mut u32) -> u32 {
+        *s += 1;
+        *s
+    }
+
+    #[device]
+    fn times<T: Copy>(x: T, _: T) -> T {
+        x
+    }
+
+    #[kernel]
+    pub(super) fn evaluated(x: &[u32], y: &mut [u32]) {
+        let i = global_id_x();
+        let n = x[i] as usize % 4;
+        let mut copied = [1u32, 2, 3, 4, 5, 6, 7, 8];
+        copied.copy_within(0..=n & 2, 4);
+        let mut s = 0u32;
+        copied.copy_within(0..next(&mut s) as usize, next(&mut s) as usize);
+        let part = x[i] as f32 / 4096.0;
+        let none = (part..part + 0.25).is_empty();
+        let some = (part..=part).is_empty();
+        let mut it = x[i..].iter().copied().peekable();
+        let mut sum = 0u32;
+        while let Some(v) = it.next_if(|v| v % 3 != 0) {
+            sum = sum.wrapping_mul(7) ^ v;
+        }
+        let first = times(it.next(), None).unwrap_or(5);
+        let k = first % 5;
+        let scaled = x[..i % 9].iter().map(|v| v.wrapping_mul(k)).enumerate();
+        for (j, v) in scaled {
+            sum ^= v.rotate_left(j as u32);
+        }
+        y[i] = copied.iter().fold(sum, |all, v| all.wrapping_mul(9) ^ v)
+            ^ u32::from(none) << 3
+            ^ u32::from(some) << 4;
+    }
+}
+
+#[test]
+fn longer_forms_are_whole() {
+    check(
+        whole::evaluated::kernel(),
+        whole::evaluated,
+        &numbers(),
+        &[0; SIZE],
+    );
+}
+
+/// What a macro declares is its own, in arms, too; a literal with a sign is one operand.
+mod of_macros {
+    use perpetua::prelude::*;
+
+    #[kernel]
+    pub(super) fn expanded(x: &[u32], y: &mut [u32]) {
+        macro_rules! get {
+            ($o:expr, $d:expr) => {
+                match $o {
+                    Some(v) if v < 90 => v + $d,
+                    Some(v) => v.wrapping_mul($d),
+                    None => $d,
+                }
+            };
+        }
+        macro_rules! squared {
+            ($l:literal) => {
+                $l.pow(2)
+            };
+        }
+        let i = global_id_x();
+        let v = x[i] % 100;
+        let some = if v % 3 == 0 { None } else { Some(v + 200) };
+        y[i] = get!(Some(v), 10 + v) ^ get!(some, v) << 8 ^ squared!(-2i32) as u32;
+    }
+}
+
+#[test]
+fn names_of_macros_are_their_own() {
+    check(
+        of_macros::expanded::kernel(),
+        of_macros::expanded,
+        &numbers(),
+        &[0; SIZE],
+    );
+}

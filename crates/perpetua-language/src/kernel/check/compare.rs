@@ -156,8 +156,8 @@ struct Subject {
     block: Option<[u32; 3]>,
     /// Whether its lanes need each other.
     meets: bool,
-    /// Whether a lane may wait for another one's store.
-    waits: bool,
+    /// Whether what a lane does may depend on whose turn it is.
+    takes_turns: bool,
     /// Whether it takes floats for integers or integers for floats: which NaN it has would be seen.
     bits: bool,
     exact: bool,
@@ -195,18 +195,19 @@ impl Subject {
             compiled.push(compile(&KernelSource::Ir(&verified))?);
         }
         let interpreter = Interpreter::new(&verified).map_err(|_| "the interpreter does not take it")?;
-        let (mut exact, mut waits, mut naps, mut bits) = (true, false, false, false);
+        let (mut exact, mut takes_turns, mut naps, mut bits) = (true, false, false, false);
         let mut look = |block: &Block| {
             block.walk(&mut |stmt| {
                 naps |= stmt.inst.device().is_some_and(|op| op.row().waits);
                 if let Inst::Let(_, op) = &stmt.inst {
-                    waits |= matches!(op, Op::Load(_, Some(_)));
+                    takes_turns |= matches!(
+                        op,
+                        Op::Load(_, Some(_)) | Op::Atomic(..) | Op::CompareExchange { .. }
+                    );
                     bits |= matches!(op, Op::Bitcast(..));
                     exact &= match op {
                         Op::Unary(op, _) => op.row().exactness == Exactness::Exact,
                         Op::Binary(op, ..) => op.row().exactness == Exactness::Exact,
-                        // Sums of floats depend on whose turn it is.
-                        Op::Atomic(..) => false,
                         _ => true,
                     };
                 }
@@ -226,7 +227,7 @@ impl Subject {
             compiled,
             block,
             meets,
-            waits,
+            takes_turns,
             bits,
             exact,
         })
@@ -234,7 +235,7 @@ impl Subject {
 
     /// The grid and the block of a trial.
     fn shape(&self, random: &mut Random) -> ([u32; 3], [u32; 3]) {
-        let alone = self.waits;
+        let alone = self.takes_turns;
         let grids = [[4, 1, 1], [1, 1, 1], [8, 1, 1], [2, 2, 1], [2, 2, 2], [3, 5, 1]];
         let grid = match alone {
             true => [1; 3],

@@ -15,11 +15,11 @@ fn parted(x: &mut [f32]) {
 }
 #[kernel]
 fn stepped(x: &mut [f32]) {
-    x[0] = x[1].next_up();
+    x[0] = x[1].half_up();
 }
 #[kernel]
 fn generic<T>(x: &mut [T]) {
-    x[0] = x[1].next_up();
+    x[0] = x[1].half_up();
 }
 #[kernel]
 fn wide(x: &mut [f64]) {
@@ -76,13 +76,13 @@ fn each_kernel_is_judged_once() {
     let expected = "parted src/k.rs:2
    src/k.rs:4 `` the barrier is not reached by all lanes of a block together
 stepped src/k.rs:9
-   src/k.rs:10 `x[1].next_up()` `f32` has no method `next_up` in kernels
+   src/k.rs:10 `x[1].half_up()` `f32` has no method `half_up` in kernels
 fine /here/src/k.rs:21
 wide src/k.rs:17
   MSL src/k.rs:0 `` kernel `wide` (line 18) needs f64, which MSL lacks
   WGSL src/k.rs:0 `` kernel `wide` (line 18) needs functions of f64 such as sin and exp, which WGSL lacks
 generic::<f32> /elsewhere/src/k.rs:13
-   /elsewhere/src/k.rs:14 `x[1].next_up()` `f32` has no method `next_up` in kernels";
+   /elsewhere/src/k.rs:14 `x[1].half_up()` `f32` has no method `half_up` in kernels";
     assert_eq!(shown(&found), expected);
     // What another program has found is not found again.
     assert_eq!(answered(&known, Path::new("/here"), found.clone()), found);
@@ -94,6 +94,6 @@ fn refusals_are_told_with_their_places() {
     let text = CheckError::Refused(refusals(known, false)).to_string();
     assert_eq!(
         text,
-        "src/k.rs:10: kernel `stepped`: `f32` has no method `next_up` in kernels: write it as a `#[device]` function"
+        "src/k.rs:10: kernel `stepped`: `f32` has no method `half_up` in kernels: write it as a `#[device]` function"
     );
 }

@@ -123,7 +123,11 @@ fn fragment(input: ParseStream<'_>, kind: &str) -> syn::Result<TokenStream> {
             let literal = input.parse::<syn::Lit>()?;
             let mut tokens = sign.into_token_stream();
             literal.to_tokens(&mut tokens);
-            tokens
+            match sign {
+                // One operand, as an expression is.
+                Some(_) => TokenTree::from(Group::new(Delimiter::None, tokens)).into(),
+                None => tokens,
+            }
         }
         "tt" => input.parse::<TokenTree>()?.into(),
         "block" => input.parse::<syn::Block>()?.into_token_stream(),
@@ -211,11 +215,33 @@ fn fragments(parts: &[Part], found: &mut HashSet<String>) {
     }
 }
 
-/// The names that a body declares by itself: behind `let`, `for`, and between the bars of a closure.
+/// The names that a body declares by itself: behind `let`, `for`, between the bars of a closure, and in the patterns of a `match`.
 pub(super) fn declared(body: TokenStream, found: &mut HashSet<String>) {
     let mut declares = false;
     let mut before = String::new();
+    // What may be the pattern of an arm, and whether what follows can be none: a guard, or the arm's value.
+    let (mut arm, mut is_behind) = (TokenStream::new(), false);
     for token in body {
+        let ends_arm = match &token {
+            TokenTree::Punct(punct) if punct.as_char() == ',' => true,
+            TokenTree::Punct(punct) if punct.as_char() == '>' && before == "=" => {
+                lower_names(std::mem::take(&mut arm), found);
+                is_behind = true;
+                false
+            }
+            TokenTree::Ident(ident) if ident == "if" => {
+                is_behind = true;
+                false
+            }
+            // An arm in braces needs no comma behind it.
+            TokenTree::Group(group) => is_behind && group.delimiter() == Delimiter::Brace && before == ">",
+            _ => false,
+        };
+        match (ends_arm, is_behind) {
+            (true, _) => (arm, is_behind) = (TokenStream::new(), false),
+            (false, false) => arm.extend([token.clone()]),
+            (false, true) => {}
+        }
         let text = match &token {
             TokenTree::Group(group) => {
                 if declares {

@@ -49,7 +49,8 @@ impl Reader {
             ("next_back", []) if chain.stands.is_some() && chain.steps.is_empty() => {
                 return Some(self.read_back(chain));
             }
-            ("peek", []) if !chain.steps.iter().any(Step::has_state) => {
+            // What comes next is computed here and once more by `next`, which is the same where nothing of it changes.
+            ("peek", []) if !chain.steps.iter().any(Step::has_state) && !self.changes(&chain) => {
                 let item = self.read_pick(chain, Some(number(line, 0)), false);
                 let item = method(expr(line, item), "as_ref", Vec::new());
                 return Some(item.kind);

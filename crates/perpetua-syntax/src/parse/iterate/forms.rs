@@ -3,9 +3,11 @@
 
 use quote::quote_spanned;
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 
 use super::{Chain, Source, most};
 use crate::parse::chain::Item;
+use crate::parse::expr::peel;
 use crate::parse::path::segment_names;
 use crate::parse::reader::{Reader, name_of};
 
@@ -78,6 +80,18 @@ impl Reader {
         let bound = self.bound_iterator(on);
         let goes_on = bound.is_some_and(|bound| bound.position.is_some());
         let name = name_of(&call.method);
+        let range = match peel(on) {
+            syn::Expr::Range(syn::ExprRange {
+                start: Some(start),
+                end: Some(end),
+                limits,
+                ..
+            }) => Some(match limits {
+                syn::RangeLimits::HalfOpen(_) => (start, end, quote_spanned!(span=> <)),
+                syn::RangeLimits::Closed(_) => (start, end, quote_spanned!(span=> <=)),
+            }),
+            _ => None,
+        };
         let tokens = match (name.as_str(), &call.args.iter().collect::<Vec<_>>()[..]) {
             ("rfold", [first, f]) => quote_spanned! { span=> #on.rev().fold(#first, #f) },
             ("rfind", [f]) if !goes_on => quote_spanned! { span=> #on.rev().find(#f) },
@@ -86,6 +100,9 @@ impl Reader {
             ("rposition", [f]) if !goes_on => quote_spanned! { span=>
                 #on.enumerate().rev().find_map(|(__at, __item)| if (#f)(__item) { Some(__at) } else { None })
             },
+            // Behind a `?` or `return` in front of it, it would be left in place of the function.
+            ("try_fold", [first, _]) if leaves(on) || leaves(first) => return None,
+            ("try_for_each", [_]) if leaves(on) => return None,
             ("try_fold", [first, f]) => quote_spanned! { span=>
                 (|| {
                     let mut __all = #first;
@@ -107,7 +124,10 @@ impl Reader {
                 if (match #on.peek() { Some(__item) => (#f)(__item), None => false }) { #on.next() } else { None }
             },
             ("next_if_eq", [value]) if goes_on => quote_spanned! { span=>
-                if (match #on.peek() { Some(__item) => __item == #value, None => false }) { #on.next() } else { None }
+                {
+                    let __value = #value;
+                    if (match #on.peek() { Some(__item) => __item == __value, None => false }) { #on.next() } else { None }
+                }
             },
             ("is_sorted", []) => quote_spanned! { span=> #on.is_sorted_by(|__a, __b| *__a <= *__b) },
             ("is_sorted_by_key", [f]) => {
@@ -124,9 +144,32 @@ impl Reader {
                     }
                 })
             }},
+            ("is_empty", []) if range.is_some() => {
+                let (start, end, holds) = range?;
+                quote_spanned!(span=> { let (__start, __end) = (#start, #end); !(__start #holds __end) })
+            }
             ("is_empty", []) => quote_spanned! { span=> #on.len() == 0 },
             _ => return None,
         };
         syn::parse2(tokens).ok()
     }
+}
+
+/// Whether evaluating it may leave the function around it.
+fn leaves(value: &syn::Expr) -> bool {
+    struct Leaves(bool);
+    impl Visit<'_> for Leaves {
+        fn visit_expr_try(&mut self, _: &syn::ExprTry) {
+            self.0 = true;
+        }
+
+        fn visit_expr_return(&mut self, _: &syn::ExprReturn) {
+            self.0 = true;
+        }
+
+        fn visit_expr_closure(&mut self, _: &syn::ExprClosure) {}
+    }
+    let mut found = Leaves(false);
+    found.visit_expr(value);
+    found.0
 }

@@ -10,6 +10,7 @@ use crate::parse::library::{is_reverse, reversed};
 use crate::parse::path::{single_name, starts_upper, variant_of};
 use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{binding, block, expr, local, statement};
+use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
@@ -26,6 +27,25 @@ impl Visit<'_> for Named<'_> {
     fn visit_expr_path(&mut self, path: &syn::ExprPath) {
         let name = single_name(&path.path).filter(|name| self.reader.may_change(name));
         self.changing = self.changing.take().or(name);
+    }
+
+    fn visit_macro(&mut self, call: &syn::Macro) {
+        self.look_at(call.tokens.clone());
+    }
+}
+
+impl Named<'_> {
+    fn look_at(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    let name = Some(name_of(&ident)).filter(|name| self.reader.may_change(name));
+                    self.changing = self.changing.take().or(name);
+                }
+                TokenTree::Group(group) => self.look_at(group.stream()),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
     }
 }
 

@@ -68,7 +68,8 @@ fn same(scalar: Scalar, a: &[u8], b: &[u8], exact: bool) -> bool {
         return false;
     };
     // Which NaN is nobody's promise.
-    a.is_nan() && b.is_nan() || !exact && (a == b || (a - b).abs() <= NEAR * a.abs().max(b.abs()).max(1.0))
+    let is_near = || a.is_finite() && b.is_finite() && (a - b).abs() <= NEAR * a.abs().max(b.abs()).max(NEAR);
+    a.is_nan() && b.is_nan() || !exact && (a == b || is_near())
 }
 
 /// What numbers a trial has.
