@@ -70,6 +70,9 @@ fn describe(info: &DeviceInfo, columns: usize) -> String {
     if let Some(n) = info.multiprocessors {
         line("multiprocessors", n.to_string());
     }
+    if let Some(clock) = info.clock {
+        line("highest clock", format!("{clock} MHz"));
+    }
     if let Some(total) = info.memory_total {
         line("memory", bytes(total));
     }

@@ -1,6 +1,8 @@
 //! The `perpetua` program: what there is to say on its command line, and who does it. It knows Perpetua by the facade, as every
 //! program does; only `emit` and `explain` reach into the IR.
 
+#[cfg(feature = "kernels")]
+mod bench;
 mod check;
 mod devices;
 mod doctor;
@@ -56,6 +58,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
         perpetua explain saxpy.rs                     which checks stand, where lanes part\n  \
         perpetua run saxpy.rs --arg a=2 --buffer x=range:8 --buffer y=ones:8   launch a kernel, see what it made\n  \
         perpetua isa spec                             the instruction set of programs as data\n  \
+        perpetua bench gemm --plot gemm.svg           matrix products beside what the device could do\n  \
         perpetua top                                  programs whose actors can be watched"
 )]
 struct Cli {
@@ -81,6 +84,9 @@ enum Command {
     /// Assemble, check and run programs in the instruction set
     #[cfg(feature = "isa")]
     Isa(isa::Args),
+    /// Measure the library's kernels beside what the device could do
+    #[cfg(feature = "kernels")]
+    Bench(bench::Args),
     /// Watch the actors of a running program, as `top` watches processes
     #[cfg(feature = "actors")]
     Top(top::Args),
@@ -192,6 +198,8 @@ fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(&args),
         #[cfg(feature = "isa")]
         Some(Command::Isa(args)) => isa::run(&args),
+        #[cfg(feature = "kernels")]
+        Some(Command::Bench(args)) => bench::run(&args),
         #[cfg(feature = "actors")]
         Some(Command::Top(args)) => top::run(&args),
         Some(Command::Completions { shell }) => {

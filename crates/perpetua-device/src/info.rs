@@ -158,6 +158,8 @@ pub struct DeviceInfo {
     pub compute_capability: Option<(u32, u32)>,
     /// Multiprocessors, or cores that the CPU backend uses; `None` where the driver does not tell (of Vulkan's, NVIDIA's does).
     pub multiprocessors: Option<u32>,
+    /// Highest clock of the multiprocessors in MHz; `None` where the driver does not tell.
+    pub clock: Option<u32>,
     /// Device memory in bytes; `None` where the API does not tell.
     pub memory_total: Option<u64>,
     /// Free device memory in bytes at the time of asking.

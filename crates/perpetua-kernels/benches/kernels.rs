@@ -1,10 +1,11 @@
 //! What the kernels of the library reach, as a table: products in TFLOP/s, kernels over rows in GB/s that they must move at least, beside the
 //! copy of as many bytes in the same run; all tables, or those whose names are given. On CUDA; on the CPU, with small shapes, where there is no GPU or where `PERPETUA_BENCH_CPU` is set.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use perpetua_device::{BackendKind, Buffer, Device, GpuType, KernelArg, Stream, args};
+use perpetua_device::{BackendKind, Device, GpuType, KernelArg, Stream, args};
 use perpetua_ir::back::Capability;
+use perpetua_kernels::measure::{numbers, seconds_a_call};
 use perpetua_kernels::{
     AttentionKernel, Element, GemmKernel, Kernel, LayerNormKernel, QuantFormat, QuantGemmKernel,
     QuantGemvKernel, QuantizeKernel, Result, RmsNormKernel, SoftmaxKernel,
@@ -18,61 +19,13 @@ mod products;
 /// Time that a row is measured for, at least.
 const LONG: Duration = Duration::from_millis(200);
 
-/// Calls of a graph, of those that take less time than this.
-const CALLS: u32 = 32;
-const SHORT: f64 = 1.5e-4;
-
-/// The time of one call: the best of five rounds. On a GPU short calls are those of a graph, so that it is the device's time.
-fn time(stream: &Stream, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
-    call()?;
-    stream.synchronize()?;
-    let start = Instant::now();
-    call()?;
-    stream.synchronize()?;
-    let once = start.elapsed().as_secs_f64().max(1e-6);
-    if once >= SHORT || stream.device().backend() != BackendKind::Cuda {
-        return best(stream, once, call);
-    }
-    let mut captured = Ok(());
-    let graph = stream.capture(|_| {
-        captured = (0..CALLS).try_for_each(|_| call());
-        Ok(())
-    })?;
-    captured?;
-    let all = best(stream, once * f64::from(CALLS), || {
-        Ok(stream.launch_graph(&graph)?)
-    })?;
-    Ok(all / f64::from(CALLS))
-}
-
-/// Of five rounds of calls that take about so long.
-fn best(stream: &Stream, once: f64, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
-    let calls = (LONG.as_secs_f64() / 5.0 / once).clamp(1.0, 2000.0) as u32;
-    let mut best = f64::INFINITY;
-    for _ in 0..5 {
-        let start = Instant::now();
-        for _ in 0..calls {
-            call()?;
-        }
-        stream.synchronize()?;
-        best = best.min(start.elapsed().as_secs_f64() / f64::from(calls));
-    }
-    Ok(best)
+/// The time of one call.
+fn time(stream: &Stream, call: impl FnMut() -> Result<()>) -> Result<f64> {
+    seconds_a_call(stream, LONG, call)
 }
 
 fn launch(stream: &Stream, kernel: &dyn Kernel, args: &[KernelArg<'_>]) -> Result<f64> {
     time(stream, || kernel.launch(stream, args))
-}
-
-/// Numbers between -1 and 1, so that no product has it easier than another.
-fn numbers<T: GpuType>(device: &Device, len: usize, of: fn(f32) -> T) -> Result<Buffer<T>> {
-    let mut state = 1u64;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        of((state >> 40) as f32 / (1 << 23) as f32 - 1.0)
-    };
-    let values: Vec<T> = std::iter::repeat_with(next).take(len).collect();
-    Ok(device.upload(&values)?)
 }
 
 fn gemm(device: &Device, sizes: &[usize]) -> Result<()> {

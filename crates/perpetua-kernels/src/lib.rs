@@ -3,7 +3,7 @@
 //!
 //! In the order of the data: [`Kernel`] is what all of them can do; `operand` checks what a launch is given against the shapes,
 //! and [`Error`] says what is wrong; `element` is how numbers are stored; [`gemm`], [`rows`], [`quant`] and [`attention`] are the kernels; [`reference`](mod@reference)
-//! computes the same in `f64` on the host; [`ptx`] builds kernels of single instructions. Programs reach all of this as `perpetua::kernels`. Must not know backends: a kernel is
+//! computes the same in `f64` on the host; [`measure`] says what kernels reach of what a device could do; [`ptx`] builds kernels of single instructions. Programs reach all of this as `perpetua::kernels`. Must not know backends: a kernel is
 //! launched as any other.
 //!
 //! ```
@@ -40,6 +40,7 @@ pub mod gemm;
 pub mod quant;
 pub mod rows;
 
+pub mod measure;
 pub mod ptx;
 pub mod reference;
 

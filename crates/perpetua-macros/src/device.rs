@@ -10,8 +10,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::native::language::{is_scalar_method, native_flag};
-use crate::native::sibling::Sibling;
+use crate::native::sibling::{Sibling, stand_in};
 use crate::{describe, output, resolver};
 
 pub(crate) mod generic;
@@ -82,7 +81,6 @@ fn free(item: &syn::ItemFn, facade: &TokenStream) -> TokenStream {
         sig: &item.sig,
         block: &item.block,
         read: read.as_ref().ok(),
-        own: None,
         name: &format_ident!("__perpetua_native"),
         flag: &format_ident!("{}", resolver::NATIVE),
     };
@@ -166,13 +164,7 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
             syn::ImplItem::Fn(function) => {
                 function.attrs.retain(|attr| !is_device(attr));
                 let read = read_method(function, &whole, &file_of(&function.sig));
-                native.extend(native_method(
-                    function,
-                    read.as_ref().ok(),
-                    &ty,
-                    of_trait.as_ref(),
-                    facade,
-                ));
+                native.extend(stand_ins(function, &ty, of_trait.as_ref(), facade));
                 match read {
                     Ok(read) => {
                         let (conditions, name) = (output::conditions(&function.attrs), &read.tree.name);
@@ -338,37 +330,25 @@ fn expand_trait(mut definition: syn::ItemTrait, facade: &TokenStream) -> TokenSt
     }
 }
 
-/// The native sibling of a method that is called like one of a scalar: native code cannot tell them apart.
-fn native_method(
+/// Whether a type is a scalar by name.
+fn is_scalar(ty: &syn::Type) -> bool {
+    let syn::Type::Path(path) = ty else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|last| perpetua_syntax::Scalar::from_name(&last.ident.unraw().to_string()).is_some())
+}
+
+/// Stand-ins for native bodies, where the block's type is a struct or an enum and its trait has no arguments, of which there may be several.
+fn stand_ins(
     item: &syn::ImplItemFn,
-    read: Option<&perpetua_syntax::parse::Read<perpetua_syntax::Function>>,
     ty: &syn::Type,
     of_trait: Option<&syn::Path>,
     facade: &TokenStream,
 ) -> Option<TokenStream> {
-    let name = item.sig.ident.unraw();
-    let syn::Type::Path(path) = ty else {
-        return None;
-    };
-    let scalar =
-        path.path.segments.last().is_some_and(|last| {
-            perpetua_syntax::Scalar::from_name(&last.ident.unraw().to_string()).is_some()
-        });
     let arguments = of_trait
         .and_then(|path| path.segments.last())
         .is_some_and(|last| !last.arguments.is_empty());
-    if scalar || arguments || !is_scalar_method(&name.to_string()) {
-        return None;
-    }
-    let sibling = Sibling {
-        sig: &item.sig,
-        block: &item.block,
-        read,
-        own: Some(&quote!(Self)),
-        name: &format_ident!("__perpetua_native_{name}"),
-        flag: &native_flag(&name.to_string()),
-    };
-    Some(sibling.items(facade))
+    let is_own = matches!(ty, syn::Type::Path(_)) && !is_scalar(ty) && !arguments;
+    is_own.then(|| stand_in(item, of_trait, facade)).flatten()
 }
 
 fn is_device(attr: &syn::Attribute) -> bool {

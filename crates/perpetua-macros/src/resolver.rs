@@ -66,6 +66,7 @@ pub(crate) fn closure(
     entries.extend(primitives(sig, body, facade));
     entries.extend(bindings(body));
     entries.extend(std_traits(body));
+    entries.extend(std_modules(body));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     // Types of the function's own need no `derive` for kernels.
     let gpu = syn::parse_quote!(#facade::GpuType);
@@ -225,6 +226,35 @@ fn std_traits(body: &syn::Block) -> Vec<TokenStream> {
     let mut called = Called::default();
     called.visit_block(body);
     called.0
+}
+
+/// Statements that compile only where what is called like a module of the standard library is one: the reader knows its functions by their last two
+/// names.
+fn std_modules(body: &syn::Block) -> Vec<TokenStream> {
+    #[derive(Default)]
+    struct Called(BTreeMap<String, TokenStream>);
+    impl Visit<'_> for Called {
+        fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+            let plain = Plain::of(&path.path);
+            if let ([.., module, _], None) = (&plain.idents[..], &path.qself) {
+                // A type of each, which no other module has by chance.
+                let ty = match module.to_string().as_str() {
+                    "cmp" => quote!(Reverse),
+                    "mem" => quote!(ManuallyDrop),
+                    "array" => quote!(TryFromSliceError),
+                    "iter" => quote!(Peekable),
+                    _ => return,
+                };
+                let module = plain.prefix(plain.idents.len() - 1, None);
+                let asked = quote_spanned!(path.span()=> { use #module::#ty as _; });
+                self.0.entry(module.to_string()).or_insert(asked);
+            }
+            syn::visit::visit_expr_path(self, path);
+        }
+    }
+    let mut called = Called::default();
+    called.visit_block(body);
+    called.0.into_values().collect()
 }
 
 /// Whether a function of this name may belong to a trait of the standard library, which has no marks.

@@ -40,7 +40,6 @@ fn handler(handler: &Handler) -> syn::Result<TokenStream> {
         block: &function.block,
         // Vectors are for kernels that host actors, which are not called from others.
         read: (!vectors).then_some(&read),
-        own: None,
         name: &format_ident!("__perpetua_native"),
         flag: &format_ident!("{}", crate::resolver::NATIVE),
     };

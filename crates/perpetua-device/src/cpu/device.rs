@@ -63,6 +63,7 @@ impl GpuBackend for CpuBackend {
             on_host: true,
             compute_capability: None,
             multiprocessors: u32::try_from(threads::count()).ok(),
+            clock: None,
             memory_total: memory.total,
             memory_free: memory.free,
             unified_memory: true,

@@ -122,6 +122,7 @@ pub(super) fn info(device: sys::CUdevice, index: usize, driver_version: i32) -> 
         on_host: false,
         compute_capability: Some(capability),
         multiprocessors: Some(get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?),
+        clock: Some(get(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000),
         memory_total: Some(total as u64),
         // Needs a context, which listing devices does not open.
         memory_free: None,

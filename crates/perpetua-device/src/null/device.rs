@@ -58,6 +58,7 @@ impl GpuBackend for NullBackend {
             on_host: true,
             compute_capability: None,
             multiprocessors: None,
+            clock: None,
             memory_total: None,
             memory_free: None,
             unified_memory: true,

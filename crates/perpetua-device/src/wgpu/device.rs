@@ -220,6 +220,7 @@ fn describe(
         on_host: false,
         compute_capability: None,
         multiprocessors: super::vulkan::multiprocessors(adapter),
+        clock: None,
         memory_total: None,
         memory_free: None,
         unified_memory: matches!(adapter_type, AdapterType::Integrated | AdapterType::Cpu),

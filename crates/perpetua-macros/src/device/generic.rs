@@ -20,11 +20,16 @@ pub(super) fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (Token
         errors: None,
     };
     let own = entries.member(&Member::Block(&whole), &whole.impl_token.span.file());
-    let mut marks = Vec::new();
+    let (mut marks, mut native) = (Vec::new(), Vec::new());
+    // A block of several types says nothing of each.
+    let is_struct = is_own_struct(&whole.self_ty) && sample_of(&whole.self_ty, &whole.generics).is_some();
     for item in &mut block.items {
         match item {
             syn::ImplItem::Fn(function) => {
                 function.attrs.retain(|attr| !is_device(attr));
+                if is_struct {
+                    native.extend(super::stand_ins(function, &whole.self_ty, of_trait, facade));
+                }
                 let read = read_method(function, &whole, &file_of(&function.sig));
                 let name = &function.sig.ident;
                 let definition = entries.keep(read, &function.sig, &function.block);
@@ -91,7 +96,9 @@ pub(super) fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (Token
             };
         }
     });
-    (quote!(#submitted #compared #marks), errors)
+    let native =
+        (!native.is_empty()).then(|| quote!(#conditions #quiet impl #before #ty #clause { #(#native)* }));
+    (quote!(#submitted #compared #marks #native), errors)
 }
 
 /// What a block says it has.
@@ -160,6 +167,22 @@ pub(super) fn defaults(
         #vis fn #name(#at: &mut #facade::GenericBlock<'_>) {
             #(#entries)*
         }
+    })
+}
+
+/// Whether a type may be a struct of this crate, whose inherent blocks stand here: not one of the standard library's.
+fn is_own_struct(ty: &syn::Type) -> bool {
+    let syn::Type::Path(path) = ty else { return false };
+    let last = path
+        .path
+        .segments
+        .last()
+        .map(|last| last.ident.unraw().to_string());
+    last.is_some_and(|last| {
+        !matches!(
+            last.as_str(),
+            "Option" | "Result" | "Wrapping" | "Reverse" | "NonZero"
+        )
     })
 }
 

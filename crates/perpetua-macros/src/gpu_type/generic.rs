@@ -7,7 +7,6 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-use crate::native::language::without_native_methods;
 use crate::output;
 use crate::resolver::Plain;
 
@@ -99,7 +98,6 @@ pub(super) fn sample_items(
         }
         syn::GenericParam::Lifetime(_) => None,
     });
-    let flags = without_native_methods(sample);
     quote! {
         #quiet
         impl #sample {
@@ -123,9 +121,6 @@ pub(super) fn sample_items(
                 r.generic_struct(path, Self::__perpetua_struct());
             }
         }
-
-        #quiet
-        #flags
     }
 }
 

@@ -11,7 +11,8 @@ use syn::spanned::Spanned;
 
 use super::lane::Lane;
 use super::language::{
-    Index, index_function, is_plain_function, is_plain_method, is_scalar_method, name_of, peel,
+    Index, index_function, is_array_method, is_plain_function, is_plain_method, is_scalar_method, name_of,
+    peel,
 };
 use super::scope::Name;
 use crate::resolver::{NATIVE, Plain};
@@ -134,8 +135,7 @@ impl Lane<'_> {
             let (receiver, method) = (self.expr(&call.receiver), &call.method);
             return quote!((#receiver).#method(#(#args),*));
         }
-        let of_array = matches!(name.as_str(), "len" | "is_empty" | "swap" | "fill")
-            && matches!(peel(&call.receiver), syn::Expr::Path(_));
+        let of_array = is_array_method(&name) && matches!(peel(&call.receiver), syn::Expr::Path(_));
         if !is_scalar_method(&name) && !of_array {
             // It may be a trait's, which has no native body.
             return self.refuse();

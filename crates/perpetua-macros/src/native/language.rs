@@ -2,8 +2,7 @@
 
 use perpetua_syntax::parse::intrinsic_of;
 use perpetua_syntax::{Intrinsic, IntrinsicGroup, Scalar};
-use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::ToTokens;
 
 /// What an index function gives, and along which axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +67,9 @@ pub(crate) fn is_scalar_method(name: &str) -> bool {
     METHODS.contains(&name)
 }
 
-/// What says of a generic struct, with these arguments, that none of its methods of such a name has a native body.
-pub(crate) fn without_native_methods(ty: &TokenStream) -> TokenStream {
-    let flags = METHODS.iter().map(|name| native_flag(name));
-    quote!(impl #ty { #(#[doc(hidden)] pub const #flags: bool = false;)* })
-}
-
-/// The constant beside a method that says whether it has a native body.
-pub(crate) fn native_flag(name: &str) -> syn::Ident {
-    format_ident!("__PERPETUA_NATIVE_{name}")
+/// Methods of arrays and slices that native code calls on locals.
+pub(crate) fn is_array_method(name: &str) -> bool {
+    matches!(name, "len" | "is_empty" | "swap" | "fill")
 }
 
 /// Methods that stay what they are: Rust's own conversions.

@@ -1,22 +1,16 @@
 //! A kernel's native program: its arguments, and what a lane does.
 
-use std::collections::BTreeMap;
-
 use perpetua_syntax::parse::options::{EdgeOption, KernelOptions};
 use perpetua_syntax::parse::{Conditions, Read, conditions, lacks_native};
-use perpetua_syntax::{Function, FunctionKind, MOST_CONDITIONS, PathUsage};
+use perpetua_syntax::{Function, FunctionKind, MOST_CONDITIONS};
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::ext::IdentExt;
-use syn::visit::Visit;
 
 use super::generics::bounded;
 use super::hygiene;
 use super::lane::{Lane, Setting, internal};
-use super::language::{is_scalar_method, native_flag};
 use super::scope::Name;
 use crate::output;
-use crate::resolver::Plain;
 
 /// Buffers that the fast body tells apart: the facade's `native::PLACES`.
 const PLACES: usize = 8;
@@ -107,7 +101,7 @@ pub(crate) fn program(
     let (params_tokens, clause) = (&generics.params, &generics.where_clause);
     let arguments = arguments(&generics);
     let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
-    let available = available(&lane, function, read);
+    let available = callees(&lane.callees);
     let quiet = crate::output::quiet();
     let items = quote! {
         #quiet
@@ -285,78 +279,9 @@ fn accesses(param: &Param<'_>, lane: &Lane<'_>) -> Option<TokenStream> {
     Some(quote!([#loads, #stores]))
 }
 
-/// Whether all functions that the kernel calls have native code, as a constant expression.
-fn available(lane: &Lane<'_>, function: &syn::ItemFn, read: &Read<Function>) -> TokenStream {
-    let types = named_types(read, None);
-    callees(&lane.callees, &called_methods(&function.block), &types, None)
-}
-
-/// The types that a function names, and its own, as paths begin with them.
-pub(super) fn named_types(read: &Read<Function>, own: Option<&TokenStream>) -> Vec<TokenStream> {
-    let mut types = BTreeMap::new();
-    if let Some(own) = own {
-        types.insert(own.to_string(), quote!(<#own>));
-    }
-    for (tokens, entry) in read.paths.iter().zip(&read.tree.paths) {
-        let path = Plain::of(tokens);
-        let ty = match entry.usage {
-            PathUsage::Type | PathUsage::StructLiteral => Some(path.whole(None)),
-            _ => path.head(None),
-        };
-        if let Some(ty) = ty {
-            types.insert(ty.to_string(), ty);
-        }
-    }
-    types.into_values().collect()
-}
-
-/// The methods that a body calls.
-pub(super) fn called_methods(body: &syn::Block) -> Vec<syn::Ident> {
-    #[derive(Default)]
-    struct Called(BTreeMap<String, syn::Ident>);
-    impl<'ast> Visit<'ast> for Called {
-        fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-            self.0
-                .insert(call.method.unraw().to_string(), call.method.clone());
-            syn::visit::visit_expr_method_call(self, call);
-        }
-    }
-    let mut called = Called::default();
-    called.visit_block(body);
-    called.0.into_values().collect()
-}
-
-/// Whether callees have native code: functions by their constants, methods by asking each type for each.
-pub(super) fn callees(
-    functions: &[TokenStream],
-    methods: &[syn::Ident],
-    types: &[TokenStream],
-    own: Option<(&TokenStream, &syn::Ident)>,
-) -> TokenStream {
-    // A method calls no other of its own name and type, so it does not ask itself.
-    let plain = |ty: &TokenStream| ty.to_string().replace(['<', '>', ' '], "");
-    let itself = |name: &syn::Ident, ty: &TokenStream| {
-        own.is_some_and(|(of, method)| name == method && (plain(ty) == plain(of) || plain(ty) == "Self"))
-    };
-    let flag = |name: &syn::Ident| native_flag(&name.unraw().to_string());
-    let methods: Vec<&syn::Ident> = methods
-        .iter()
-        .filter(|name| is_scalar_method(&name.unraw().to_string()))
-        .collect();
-    let fallbacks = methods.iter().map(|name| {
-        let flag = flag(name);
-        quote!(const #flag: bool = true;)
-    });
-    let asked = methods.iter().flat_map(|name| {
-        let flag = flag(name);
-        let types = types.iter().filter(move |ty| !itself(name, ty));
-        types.map(move |ty| quote!(&& #ty::#flag))
-    });
-    quote! {{
-        trait Fallback { #(#fallbacks)* }
-        impl<T: ?Sized> Fallback for T {}
-        true #(&& #functions)* #(#asked)*
-    }}
+/// Whether all functions that code calls have native code, as a constant expression.
+pub(super) fn callees(functions: &[TokenStream]) -> TokenStream {
+    quote!(true #(&& #functions)*)
 }
 
 /// Generic parameters as arguments.

@@ -5,13 +5,16 @@ use perpetua_syntax::Function;
 use perpetua_syntax::parse::{Conditions, Read, lacks_native};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::visit_mut::VisitMut;
 
 use crate::resolver::called_flags;
 
 use super::generics::bounded;
 use super::hygiene;
 use super::lane::{Lane, Setting, internal};
-use super::program::{called_methods, callees, named_types};
+use super::language::{is_array_method, is_scalar_method};
+use super::program::callees;
 use super::scope::Name;
 
 /// A native sibling.
@@ -22,8 +25,6 @@ pub(crate) struct Sibling<'a> {
     pub(crate) block: &'a syn::Block,
     /// Its tree; `None` where the macro refused it.
     pub(crate) read: Option<&'a Read<Function>>,
-    /// What `Self` is, for methods and associated functions.
-    pub(crate) own: Option<&'a TokenStream>,
     /// The sibling's name.
     pub(crate) name: &'a syn::Ident,
     /// Name of the constant that says whether the sibling can be called.
@@ -48,28 +49,23 @@ impl Sibling<'_> {
         let mut lane = Lane::new(&setting, &none);
         let mut names = 0;
         for input in &sig.inputs {
-            match input {
-                syn::FnArg::Receiver(_) => {
-                    let own = syn::Ident::new("self", proc_macro2::Span::call_site());
-                    lane.scope.declare(&own, Name::Value);
+            let syn::FnArg::Typed(typed) = input else {
+                continue;
+            };
+            let kind = match &*typed.ty {
+                syn::Type::Path(path)
+                    if path
+                        .path
+                        .segments
+                        .last()
+                        .is_some_and(|last| last.ident == "GridPos") =>
+                {
+                    Name::Position
                 }
-                syn::FnArg::Typed(typed) => {
-                    let kind = match &*typed.ty {
-                        syn::Type::Path(path)
-                            if path
-                                .path
-                                .segments
-                                .last()
-                                .is_some_and(|last| last.ident == "GridPos") =>
-                        {
-                            Name::Position
-                        }
-                        _ => Name::Value,
-                    };
-                    lane.scope.declare_pattern(&typed.pat, kind);
-                    names += usize::from(kind == Name::Position);
-                }
-            }
+                _ => Name::Value,
+            };
+            lane.scope.declare_pattern(&typed.pat, kind);
+            names += usize::from(kind == Name::Position);
         }
         let body = lane.block(&block);
         let local = lane.local;
@@ -94,27 +90,18 @@ impl Sibling<'_> {
                 super::generics::without_lifetimes(&self.sig.generics),
             )
         };
-        let types = self
-            .read
-            .map_or_else(Vec::new, |read| named_types(read, self.own));
         let available = if supported {
-            let own = self.own.map(|own| (own, &self.sig.ident));
-            callees(&lane.callees, &called_methods(self.block), &types, own)
+            callees(&lane.callees)
         } else {
             let called = self
                 .read
                 .map_or_else(Vec::new, |read| called_flags(read, self.block));
             quote!(false #(& #called)*)
         };
-        let (name, flag, quiet) = (self.name, self.flag, crate::output::quiet());
-        let lifetimes = self.sig.generics.lifetimes();
-        let (params, clause) = (generics.params.iter(), &generics.where_clause);
-        let (mode, at) = (internal("m"), internal("at"));
+        let (flag, quiet) = (self.flag, crate::output::quiet());
         let constant = quote_spanned!(self.sig.ident.span()=> pub const #flag: bool = #available;);
-        let mut inputs: Vec<TokenStream> = sig.inputs.iter().map(|input| quote!(#input)).collect();
-        let receiver = usize::from(self.sig.receiver().is_some());
-        inputs.insert(receiver, quote!(#mode: &impl #native::Mode));
-        inputs.insert(receiver + 1, quote!(#at: &'static #native::Site));
+        let sig = syn::Signature { generics, ..sig };
+        let head = head(&sig, &self.sig.generics, self.name, &output, &native);
         quote! {
             #[doc(hidden)]
             #quiet
@@ -123,14 +110,87 @@ impl Sibling<'_> {
             #[doc(hidden)]
             #quiet
             #[inline(always)]
-            pub fn #name<#(#lifetimes,)* #(#params),*>(#(#inputs),*) -> ::core::result::Result<#output, #native::Stop>
-            #clause
+            #head
             {
                 use #native::methods::{Booleans as _, Elements as _, Floats as _, Halves as _, Integers as _, Ordered as _};
                 use #native::operators::{AsWritten as _, Indexed as _};
                 #body
             }
         }
+    }
+}
+
+/// What native bodies call in the place of a user's method that has the name of a scalar's or an array's: they cannot tell them apart. No kernel
+/// that calls one runs a native body, which lowering says (`lower_followed`).
+pub(crate) fn stand_in(
+    item: &syn::ImplItemFn,
+    of_trait: Option<&syn::Path>,
+    facade: &TokenStream,
+) -> Option<TokenStream> {
+    let name = item.sig.ident.unraw().to_string();
+    if item.sig.receiver().is_none() || !is_scalar_method(&name) && !is_array_method(&name) {
+        return None;
+    }
+    let mut sig = item.sig.clone();
+    if let Some(of_trait) = of_trait {
+        Associated(of_trait).visit_signature_mut(&mut sig);
+    }
+    let lifetimes = sig.generics.clone();
+    sig.generics = super::generics::without_lifetimes(&sig.generics);
+    let mut output = match &sig.output {
+        syn::ReturnType::Default => syn::parse_quote!(()),
+        syn::ReturnType::Type(_, ty) => (**ty).clone(),
+    };
+    elided(&mut output);
+    let (native, quiet, at) = (quote!(#facade::native), crate::output::quiet(), internal("at"));
+    let name = syn::Ident::new(&format!("__perpetua_native_{name}"), sig.ident.span());
+    let head = head(&sig, &lifetimes, &name, &output, &native);
+    let conditions = crate::output::conditions(&item.attrs);
+    Some(quote! {
+        #conditions
+        #[doc(hidden)]
+        #quiet
+        #head
+        {
+            ::core::result::Result::Err(#native::Stop::unreachable(#at))
+        }
+    })
+}
+
+/// Writes `Self::Output` of a trait's block as an inherent block must.
+struct Associated<'a>(&'a syn::Path);
+
+impl VisitMut for Associated<'_> {
+    fn visit_type_path_mut(&mut self, ty: &mut syn::TypePath) {
+        if let (None, [own, name]) = (&ty.qself, &ty.path.segments.iter().collect::<Vec<_>>()[..])
+            && own.ident == "Self"
+        {
+            let of_trait = self.0;
+            *ty = syn::parse_quote!(<Self as #of_trait>::#name);
+            return;
+        }
+        syn::visit_mut::visit_type_path_mut(self, ty);
+    }
+}
+
+/// `pub fn name(…, mode, at) -> Result<output, Stop>`.
+fn head(
+    sig: &syn::Signature,
+    written: &syn::Generics,
+    name: &syn::Ident,
+    output: &syn::Type,
+    native: &TokenStream,
+) -> TokenStream {
+    let lifetimes = written.lifetimes();
+    let (params, clause) = (sig.generics.params.iter(), &sig.generics.where_clause);
+    let (mode, at) = (internal("m"), internal("at"));
+    let mut inputs: Vec<TokenStream> = sig.inputs.iter().map(|input| quote!(#input)).collect();
+    let receiver = usize::from(sig.receiver().is_some());
+    inputs.insert(receiver, quote!(#mode: &impl #native::Mode));
+    inputs.insert(receiver + 1, quote!(#at: &'static #native::Site));
+    quote! {
+        pub fn #name<#(#lifetimes,)* #(#params),*>(#(#inputs),*) -> ::core::result::Result<#output, #native::Stop>
+        #clause
     }
 }
 

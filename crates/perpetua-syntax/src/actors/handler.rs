@@ -280,6 +280,18 @@ fn parts(sig: &syn::Signature) -> syn::Result<Parts> {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, ty) => match &**ty {
                 syn::Type::Tuple(tuple) if tuple.elems.is_empty() => None,
+                syn::Type::Path(path)
+                    if path
+                        .path
+                        .segments
+                        .last()
+                        .is_some_and(|last| !last.arguments.is_none()) =>
+                {
+                    return Err(syn::Error::new_spanned(
+                        ty,
+                        "an answer is a message, whose type has no arguments. To answer sometimes, return nothing and call `ctx.reply(answer)`",
+                    ));
+                }
                 ty => Some(ty.clone()),
             },
         },

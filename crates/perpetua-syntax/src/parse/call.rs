@@ -10,7 +10,7 @@ use super::sugar::{binding, block, local};
 use super::types::refused_segment;
 use crate::ast::{
     BinaryOp, Expr, ExprKind, GenericArg, MemoryArgs, MemoryOrder, MemoryScope, PART, PICK, PathUsage,
-    PrintPiece, Stmt, StmtKind, TypeMember, UnaryOp,
+    PrintPiece, Scalar, Stmt, StmtKind, Type, TypeMember, UnaryOp,
 };
 use crate::intrinsic::{Intrinsic, IntrinsicGroup};
 use proc_macro2::Span;
@@ -258,7 +258,7 @@ impl Reader {
                 line,
                 kind: StmtKind::Let {
                     pattern: binding(&name, line),
-                    ty: None,
+                    ty: (what != "base").then_some(Type::Scalar(Scalar::Usize)),
                     init: Some(value),
                 },
             });

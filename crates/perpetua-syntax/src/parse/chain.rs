@@ -24,6 +24,8 @@ pub(super) enum Step {
     Enumerate(String),
     Skip(String, Expr),
     Take(String, Expr),
+    /// The counter of a `take` behind this loop: when it has so many, no item is asked for any more.
+    Until(String, Expr),
     /// One of so many, the first one to begin with, with the counter's name.
     Every(String, Expr),
     /// With the counter's name, the other iterator's item at it, how many there are, and whether the other is asked first.

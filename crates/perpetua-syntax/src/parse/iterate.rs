@@ -4,6 +4,7 @@
 
 mod bound;
 mod compare;
+mod effect;
 mod end;
 mod forms;
 mod index;
@@ -17,9 +18,11 @@ use super::chain::{Item, Step};
 use super::expr::{peel, usize_literal as number};
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::{block, expr, local};
-use crate::ast::{BinaryOp, Expr, ExprKind, Line, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember};
+use crate::ast::{
+    BinaryOp, Expr, ExprKind, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
+};
 use crate::nesting::Level;
-use item::{binary, declare, method};
+use item::{binary, declare, method, when};
 pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
 use syn::spanned::Spanned;
 
@@ -47,6 +50,9 @@ pub(super) struct Chain {
     /// Whether it goes on from there.
     advances: bool,
 }
+
+/// What Rust says of `step_by(0)`.
+const NO_STEP: &str = "assertion failed: step != 0";
 
 /// `usize::MAX`.
 fn most(line: Line) -> Expr {
@@ -104,6 +110,21 @@ impl Chain {
         let (name, line) = (reader.fresh(what), value.line);
         self.setup.push(declare(&name, value, false));
         local(&name, line)
+    }
+
+    /// The same for a number that may not be 0; where it is, there is a fault with the text of Rust's panic, where a text is given.
+    fn positive(&mut self, reader: &mut Reader, what: &str, value: Expr, text: Option<&str>) -> Expr {
+        let is_known = matches!(&value.kind, ExprKind::Int { value, .. } if *value > 0);
+        let value = self.name(reader, what, value);
+        if let (Some(text), false) = (text, is_known) {
+            let none = binary(BinaryOp::Eq, value.clone(), number(value.line, 0));
+            let fault = ExprKind::Panic {
+                pieces: vec![PrintPiece::Text(text.to_owned())],
+                args: Vec::new(),
+            };
+            self.setup.push(when(none, fault));
+        }
+        value
     }
 
     /// Changes the item and how many there are.
@@ -226,7 +247,12 @@ impl Reader {
         };
         let width = self.read_expr(width);
         self.elements(base, how, chain);
-        let width = chain.name(self, "width", width);
+        let width = chain.positive(
+            self,
+            "width",
+            width,
+            (name == "windows").then_some("window size must be non-zero"),
+        );
         chain.items(|item, len| match item {
             Item::Element(base) => {
                 let (step, count) = match name.as_str() {
@@ -278,7 +304,7 @@ impl Reader {
     fn read_adaptor(&mut self, call: &syn::ExprMethodCall, chain: &mut Chain) {
         let (name, line) = (name_of(&call.method), line_of(call.method.span()));
         // Where each item stands in order, by itself.
-        let usual = chain.steps.is_empty() && !chain.advances;
+        let usual = chain.steps.is_empty() && !chain.advances && !chain.acts();
         chain.remainder = None;
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
@@ -331,7 +357,7 @@ impl Reader {
                 if usual {
                     return self.adapt(chain, RangeAdaptor::StepBy(Box::new(step)));
                 }
-                let step = chain.name(self, "step", step);
+                let step = chain.positive(self, "step", step, Some(NO_STEP));
                 let counter = self.counter(chain);
                 chain.steps.push(Step::Every(counter, step));
             }

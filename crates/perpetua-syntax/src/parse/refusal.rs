@@ -44,6 +44,7 @@ refusals! {
     ReceiverType: "this type of `self`" => "write `self`, `&self` or `&mut self`";
     ParamPattern: "a pattern as a parameter of a kernel" => "name the parameter and take it apart with `let`";
     Bound: "this bound" => "bound by a trait, such as `T: Copy`";
+    IntrinsicName: "a device function with the name of one of the language's, `{}`," => "give it another name: a kernel that calls it would call the language's";
     ConstParamType: "a const parameter of this type" => "use an integer or `bool`";
     NoGridPos: "a stencil without a position" => "add a parameter `pos: GridPos`";
     TwoGridPos: "a second `GridPos` parameter" => "keep one, and read other cells with `pos.at(dx, dy)`";

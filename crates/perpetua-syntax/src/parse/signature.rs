@@ -5,6 +5,7 @@ use super::reader::{Bounds, Reader, line_of, name_of};
 use super::sugar::local;
 use super::{Read, Refusal};
 use crate::ast::{Function, FunctionKind, Generic, Own, Param, Scalar, Stmt, StmtKind, Type};
+use crate::intrinsic::Intrinsic;
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -37,6 +38,12 @@ pub(super) fn read(
         Belongs::Block(_) | Belongs::Trait(_) => {}
     }
     reader.check_qualifiers(sig);
+    reader.check_inner_items(sig, block);
+    if let (FunctionKind::Device, Belongs::Nothing) = (kind, belongs)
+        && Intrinsic::lookup(&name_of(&sig.ident)).is_some()
+    {
+        reader.refuse_named(&sig.ident, Refusal::IntrinsicName, &name_of(&sig.ident));
+    }
     reader.read_generics(&sig.generics);
     let implicit = kind == FunctionKind::Device;
     let params: Vec<Param> = (sig.inputs.iter().enumerate())

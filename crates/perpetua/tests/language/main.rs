@@ -41,6 +41,7 @@ mod given;
 mod habits;
 mod harness;
 mod iterators;
+mod meanings;
 mod options;
 mod order;
 mod panics;

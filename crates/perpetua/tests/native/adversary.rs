@@ -180,12 +180,10 @@ struct Pair {
 }
 
 #[device]
-impl Pair {
-    fn min(self, by: f32) -> Pair {
-        Pair {
-            a: self.a * by,
-            b: self.b * by,
-        }
+fn scaled(pair: Pair, by: f32) -> Pair {
+    Pair {
+        a: pair.a * by,
+        b: pair.b * by,
     }
 }
 
@@ -212,9 +210,9 @@ const HEIGHT: usize = 4;
 #[kernel]
 fn constants(scene: Scene, y: &mut [f32]) {
     let (x, row) = (global_id_x(), global_id_y());
-    let mut pull: Pair = PULL.min(DT);
+    let mut pull: Pair = scaled(PULL, DT);
     pull.b += 1.0;
-    let other = scene.pull.min(scene.dt);
+    let other = scaled(scene.pull, scene.dt);
     let pulled = scene.pull;
     let op = Op::A;
     let chosen = if x < WIDTH - 1 { Op::B } else { Op::A };

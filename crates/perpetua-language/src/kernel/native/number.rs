@@ -40,6 +40,11 @@ pub trait Number: Copy + PartialOrd {
 }
 
 /// Integers.
+#[diagnostic::on_unimplemented(
+    message = "a function of the standard library that has this name takes no `{Self}`",
+    label = "what is called so with `{Self}` is another function",
+    note = "if the function is this crate's own, write the attribute `device` before it"
+)]
 pub trait Integer: Number + Eq + Ord {
     /// The type in the IR, on this host; of an integer of two words those of the lower and the upper one.
     const SCALARS: [Option<Scalar>; 2];

@@ -136,16 +136,17 @@ fn name_step(step: &Step, locals: &mut Locals<'_>) {
         | Step::Enumerate(_)
         | Step::Skip(..)
         | Step::Take(..)
+        | Step::Until(..)
         | Step::Every(..) => {}
     }
 }
 
 impl Reader {
-    /// Whether the chain's functions name a local that may change.
+    /// Whether the chain's functions name a local that may change, or do more than compute.
     pub(super) fn changes(&self, chain: &Chain) -> bool {
         let mut names = Vec::new();
         chain.name_locals(self, &mut names);
-        names.iter().any(|(name, _)| self.may_change(name))
+        chain.acts() || names.iter().any(|(name, _)| self.may_change(name))
     }
 
     /// The iterator that an expression names.
@@ -241,6 +242,12 @@ impl Reader {
             return None;
         }
         let mut chain = self.read_iterable(init);
+        if chain.advances && chain.stands.is_some() {
+            self.error(
+                init,
+                "what `by_ref` takes of an iterator is no value: use it where it stands, or pass the iterator itself, `&mut it`",
+            );
+        }
         let remainder = chain.remainder.take();
         let ends = match (init, &chain.source) {
             (syn::Expr::Range(_), Source::Range(range)) => {

@@ -274,7 +274,8 @@ impl Reader {
                                 via: Some("Ord".to_owned()),
                                 name: name.clone(),
                             });
-                            let args = vec![b, a];
+                            // Of equals, `min` gives the first and `max` the second.
+                            let args = vec![a, b];
                             expr(line, ExprKind::TypeCall { member, args })
                         }
                     };

@@ -1,7 +1,7 @@
 //! Chains whose items are known by their indices, and those that go beside others.
 
 use super::item::{binary, declare, method};
-use super::{Chain, Source, number};
+use super::{Chain, NO_STEP, Source, number};
 use crate::ast::{BinaryOp, ExprKind, Range, RangeAdaptor, Scalar, Type};
 use crate::parse::chain::{Item, Step};
 use crate::parse::reader::Reader;
@@ -107,7 +107,7 @@ impl Reader {
                 (Item::Rev(Box::new(item), last), count)
             }),
             (Source::Items(..), RangeAdaptor::StepBy(step)) => {
-                let step = chain.name(self, "step", *step);
+                let step = chain.positive(self, "step", *step, Some(NO_STEP));
                 chain.items(|item, count| {
                     let count = method(count, "div_ceil", vec![step.clone()]);
                     (Item::From(Box::new(item), number(line, 0), step), count)

@@ -14,7 +14,11 @@ impl Reader {
         let line = chain.line;
         chain.advances = goes_on && chain.stands.is_some();
         let simple = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
-        if chain.owned || !chain.steps.iter().all(simple) || matches!(chain.source, Source::Range(_)) {
+        // Functions are called for what comes before, too.
+        let is_first = matches!(&n, Some(n) if matches!(n.kind, ExprKind::Int { value: 0, .. }));
+        let acts = !is_first && chain.acts();
+        if acts || chain.owned || !chain.steps.iter().all(simple) || matches!(chain.source, Source::Range(_))
+        {
             return self.read_loop_pick(chain, n);
         }
         let Source::Items(item, count) = chain.source else {

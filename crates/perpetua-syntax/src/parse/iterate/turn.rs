@@ -121,7 +121,13 @@ impl Reader {
         } = chain;
         if let Some(at) = steps.iter().position(|step| matches!(step, Step::Flat(_))) {
             let mut steps = steps.into_iter();
-            let before = steps.by_ref().take(at).collect();
+            let mut before: Vec<Step> = steps.by_ref().take(at).collect();
+            // When all are there, the next one's items are not asked for.
+            let ends = steps.clone().filter_map(|step| match step {
+                Step::Take(counter, n) | Step::Zip(counter, _, n, true) => Some(Step::Until(counter, n)),
+                _ => None,
+            });
+            before.extend(ends);
             let function = match steps.next() {
                 Some(Step::Flat(function)) => function,
                 _ => None,
@@ -171,7 +177,7 @@ impl Reader {
     pub(super) fn read_steps(&mut self, steps: Vec<Step>, mut item: Expr, stmts: &mut Vec<Stmt>) -> Expr {
         // What stops the loop looks before an item is made.
         for step in &steps {
-            if let Step::Take(counter, n) | Step::Zip(counter, _, n, true) = step {
+            if let Step::Take(counter, n) | Step::Zip(counter, _, n, true) | Step::Until(counter, n) = step {
                 let full = binary(BinaryOp::Ge, local(counter, n.line), n.clone());
                 stmts.insert(0, when(full, self.leave()));
             }
@@ -183,6 +189,9 @@ impl Reader {
                 let (op, value) = (BinaryOp::Add, Box::new(number(line, 1)));
                 statement(expr(line, ExprKind::CompoundAssign { op, place, value }))
             };
+            if let Step::Until(..) = &step {
+                continue;
+            }
             if let Step::Map(f) = &step {
                 item = self.apply(f, vec![item]);
                 continue;
@@ -307,6 +316,7 @@ impl Reader {
                 | Step::MapWhile(_)
                 | Step::Called(_)
                 | Step::Scan(..)
+                | Step::Until(..)
                 | Step::Flat(_) => value(),
             };
         }

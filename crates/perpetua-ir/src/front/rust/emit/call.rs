@@ -15,6 +15,9 @@ use crate::ir::Inst;
 /// How deep calls go, in functions; each takes some of the compiler's stack.
 const DEEPEST: usize = 64;
 
+/// How many calls of inlined functions and closures a kernel has.
+const MOST_INLINED: u32 = 1 << 16;
+
 /// How many functions a kernel has, instances of generic ones included.
 const MOST_INSTANCES: usize = 4096;
 
@@ -237,8 +240,22 @@ impl Emitter<'_> {
         }
     }
 
+    /// Refuses what would never be done: code that is written again in each place that calls what calls it.
+    pub(super) fn count_inlined(&mut self, line: u32) -> Result<()> {
+        self.inlined += 1;
+        if self.inlined > MOST_INLINED {
+            return Err(self.error(
+                line,
+                format!("more than {MOST_INLINED} calls of closures, and of functions that take references, are inlined"),
+                "write a loop in place of functions that call each other several times",
+            ));
+        }
+        Ok(())
+    }
+
     /// Emits a function's code in place of its call.
     fn inline(&mut self, key: InstanceKey, f: Rc<Checked>, args: Vec<Val>, line: u32) -> Result<Val> {
+        self.count_inlined(line)?;
         let foreign = f.loaded.tree.file != self.kernel.tree.file;
         let lines = self.scope.line.or(foreign.then_some(line));
         let ret = self.scope.f.types.deep(&f.types.deep(&f.ret, true), true);

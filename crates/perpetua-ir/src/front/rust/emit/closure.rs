@@ -48,6 +48,7 @@ impl Emitter<'_> {
                 "call each by `if`",
             ));
         };
+        self.count_inlined(line)?;
         let vals = args
             .iter()
             .map(|arg| self.expr(arg))

@@ -125,6 +125,8 @@ struct Emitter<'p> {
     grid: Option<Grid>,
     /// Expressions that are open.
     nesting: u32,
+    /// Calls that were inlined.
+    inlined: u32,
     /// Whether nothing is checked.
     unchecked: bool,
     /// The variables that conditions are written to, where those are asked for.
@@ -312,6 +314,7 @@ impl<'p> Emitter<'p> {
             declared: None,
             grid: None,
             nesting: 0,
+            inlined: 0,
             unchecked: false,
             noted: None,
             meanings: Meanings::new(),

@@ -3,7 +3,7 @@
 use perpetua_syntax as syntax;
 use perpetua_syntax::{PatternKind, RangeAdaptor};
 
-use super::pattern::{Borrowed, alternatives};
+use super::pattern::{Borrowed, MOST_ALTERNATIVES, alternatives};
 use super::tree::{Adaptor, Arm, Block, Expr, ExprKind, Pat, Range, Stmt, StmtKind, TargetId};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result, Target};
@@ -432,11 +432,18 @@ impl Checker<'_> {
         let mut joined = self.slice_wanted(hint);
         let mut checked = Vec::with_capacity(arms.len());
         // Alternatives that bind names are arms of their own.
-        let arms = arms.iter().flat_map(|arm| {
-            let cases = alternatives(&arm.pattern).into_iter();
-            cases.map(move |pattern| (pattern, arm))
-        });
-        for (pattern, arm) in arms {
+        let mut cases = Vec::new();
+        for arm in arms {
+            let Some(patterns) = alternatives(&arm.pattern) else {
+                return Err(self.error(
+                    arm.line,
+                    format!("a pattern that binds names stands for more than {MOST_ALTERNATIVES} patterns without `|`"),
+                    "bind the names before the `match`, or write a guard",
+                ));
+            };
+            cases.extend(patterns.into_iter().map(|pattern| (pattern, arm)));
+        }
+        for (pattern, arm) in cases {
             let arm = self.scoped(|c| {
                 let pattern = c.pattern(&pattern, &ty, borrowed)?;
                 let guard = match &arm.guard {

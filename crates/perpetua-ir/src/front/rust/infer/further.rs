@@ -205,7 +205,7 @@ impl Writer {
 
     /// A method that looks into or changes the `Option` that the receiver refers to; `None` where there is no such method.
     pub(super) fn option_place(self, name: &str, function: Option<&Expr>) -> Option<Expr> {
-        let inside = "inside";
+        let inside = "what is inside";
         let put = |value: Expr| self.assign(self.target(RECEIVER), self.variant(Variant::Some, Some(value)));
         let fill = |value: Expr| {
             let empty = self.call(self.own(), "is_none");
@@ -225,7 +225,7 @@ impl Writer {
             ("get_or_insert", None) => fill(self.other()),
             ("get_or_insert_with", Some(f)) => fill(self.apply(f, Vec::new())),
             ("take_if", Some(f)) => {
-                let wanted = "wanted";
+                let wanted = "is wanted";
                 let arms = vec![
                     (
                         self.pattern(Variant::Some, Some(inside)),

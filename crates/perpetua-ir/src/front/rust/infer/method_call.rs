@@ -134,9 +134,7 @@ impl Checker<'_> {
         let functions = self.functions_of(&ty, via, name, reach, line)?;
         if !functions.is_empty() {
             // Native code tells methods apart by name: it takes one that a scalar, an array or a slice has itself.
-            if !matches!(ty, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) | Ty::Tag(_)) {
-                self.program.calls_host.set(true);
-            }
+            self.program.calls_host.set(true);
             let mut all = vec![Argument::Operand(receiver)];
             all.extend(written(args));
             return match name {
@@ -148,6 +146,16 @@ impl Checker<'_> {
         if let (Ty::Ref(false, _), [other], "min" | "max") = (self.types.shallow(&receiver.ty), args, name)
             && (matches!(ty, Ty::Tuple(_) | Ty::Array(..)) || matches!(ty, Ty::Scalar(s) if !s.is_float()))
         {
+            return self.extreme(receiver, name, other, line);
+        }
+        // What `Ord` has of values, by the order that the type has.
+        if let ([other], "min" | "max", Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_)) = (args, name, &ty)
+            && !self
+                .functions_of(&ty, Some("Ord"), "cmp", Reach::All, line)?
+                .is_empty()
+        {
+            self.program.calls_host.set(true);
+            let receiver = self.deref_all(receiver);
             return self.extreme(receiver, name, other, line);
         }
         if name == "clone" && !matches!(ty, Ty::Scalar(_)) {

@@ -39,17 +39,23 @@ fn is_rest(pattern: &syntax::Pattern) -> bool {
     }
 }
 
-/// The patterns without alternatives that bind names for which this one stands.
-pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
+/// How many arms one arm with alternatives that bind names becomes.
+pub(super) const MOST_ALTERNATIVES: usize = 256;
+
+/// The patterns without alternatives that bind names for which this one stands; `None` where they are more than [`MOST_ALTERNATIVES`].
+pub(super) fn alternatives(pattern: &syntax::Pattern) -> Option<Vec<syntax::Pattern>> {
     let line = pattern.line;
     let with = |kind| syntax::Pattern { line, kind };
     if pattern.names().is_empty() {
-        return vec![pattern.clone()];
+        return Some(vec![pattern.clone()]);
     }
-    let of_parts = |parts: &[syntax::Pattern]| {
+    let of_parts = |parts: &[syntax::Pattern]| -> Option<Vec<Vec<syntax::Pattern>>> {
         let mut rows: Vec<Vec<syntax::Pattern>> = vec![Vec::new()];
         for part in parts {
-            let cases = alternatives(part);
+            let cases = alternatives(part)?;
+            if rows.len() * cases.len() > MOST_ALTERNATIVES {
+                return None;
+            }
             let longer = rows.iter().flat_map(|row| {
                 cases.iter().map(|case| {
                     let mut row = row.clone();
@@ -59,21 +65,24 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
             });
             rows = longer.collect();
         }
-        rows
+        Some(rows)
     };
-    match &pattern.kind {
-        PatternKind::Or(cases) => cases.iter().flat_map(alternatives).collect(),
+    let all: Vec<syntax::Pattern> = match &pattern.kind {
+        PatternKind::Or(cases) => {
+            let each: Option<Vec<Vec<syntax::Pattern>>> = cases.iter().map(alternatives).collect();
+            each?.into_iter().flatten().collect()
+        }
         PatternKind::Tuple(parts) => {
-            let rows = of_parts(parts).into_iter();
+            let rows = of_parts(parts)?.into_iter();
             rows.map(|row| with(PatternKind::Tuple(row))).collect()
         }
         PatternKind::Array(parts) => {
-            let rows = of_parts(parts).into_iter();
+            let rows = of_parts(parts)?.into_iter();
             rows.map(|row| with(PatternKind::Array(row))).collect()
         }
         PatternKind::Struct { name, fields, rest } => {
             let parts: Vec<syntax::Pattern> = fields.iter().map(|(_, part)| part.clone()).collect();
-            let rows = of_parts(&parts).into_iter().map(|row| {
+            let rows = of_parts(&parts)?.into_iter().map(|row| {
                 let names = fields.iter().map(|(name, _)| name.clone());
                 with(PatternKind::Struct {
                     name: name.clone(),
@@ -84,7 +93,7 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
             rows.collect()
         }
         PatternKind::TupleStruct { name, parts } => {
-            let rows = of_parts(parts).into_iter().map(|parts| {
+            let rows = of_parts(parts)?.into_iter().map(|parts| {
                 let name = name.clone();
                 with(PatternKind::TupleStruct { name, parts })
             });
@@ -95,7 +104,7 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
             mutable,
             pattern,
         } => {
-            let cases = alternatives(pattern).into_iter().map(|case| {
+            let cases = alternatives(pattern)?.into_iter().map(|case| {
                 with(PatternKind::At {
                     name: name.clone(),
                     mutable: *mutable,
@@ -108,7 +117,7 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
             variant,
             payload: Some(payload),
         } => {
-            let cases = alternatives(payload).into_iter().map(|case| {
+            let cases = alternatives(payload)?.into_iter().map(|case| {
                 with(PatternKind::Variant {
                     variant: *variant,
                     payload: Some(Box::new(case)),
@@ -117,11 +126,12 @@ pub(super) fn alternatives(pattern: &syntax::Pattern) -> Vec<syntax::Pattern> {
             cases.collect()
         }
         PatternKind::Ref(inner) => {
-            let cases = alternatives(inner).into_iter();
+            let cases = alternatives(inner)?.into_iter();
             cases.map(|case| with(PatternKind::Ref(Box::new(case)))).collect()
         }
         _ => vec![pattern.clone()],
-    }
+    };
+    (all.len() <= MOST_ALTERNATIVES).then_some(all)
 }
 
 impl Checker<'_> {

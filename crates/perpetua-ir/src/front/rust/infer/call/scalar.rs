@@ -25,6 +25,13 @@ impl Checker<'_> {
             ty: result.clone(),
             kind: ExprKind::Convert(Box::new(value), lossless),
         };
+        // A user's trait may have these.
+        if let ("zero" | "one", []) = (name, args) {
+            let functions = self.functions_of(&result, None, name, Reach::All, line)?;
+            if !functions.is_empty() {
+                return self.call_one_of(functions, Vec::new(), &[], line);
+            }
+        }
         match (name, args) {
             ("from", [arg]) => {
                 let arg = self.expr(arg, None)?;
