@@ -163,6 +163,16 @@ impl<T: GpuType> fmt::Debug for Buffer<T> {
 
 /// How many elements of a type memory holds whose every bit pattern is one. Length and position must fit it.
 pub(crate) fn elements_in<U: GpuType>(ptr: &DevicePtr) -> Result<u64> {
+    let size = size_of::<U>().max(1) as u64;
+    let count = whole_elements_in::<U>(ptr)?;
+    match count * size == ptr.len() {
+        true => Ok(count),
+        false => Err(unfit("its end, counted from its start,", ptr.len(), size)),
+    }
+}
+
+/// The same of memory behind whose last whole element there may be a part of one. Its position must fit.
+pub(crate) fn whole_elements_in<U: GpuType>(ptr: &DevicePtr) -> Result<u64> {
     if !U::describe().any_bits() {
         return Err(Error::InvalidState {
             operation: "cast of a buffer",
@@ -170,20 +180,19 @@ pub(crate) fn elements_in<U: GpuType>(ptr: &DevicePtr) -> Result<u64> {
             remedy: "cast to its integer type",
         });
     }
-    let size = size_of::<U>().max(1) as u64;
-    let unfit = |subject: &str, found: u64, needed: u64| Error::Alignment {
+    if !ptr.place().is_multiple_of(align_of::<U>() as u64) {
+        return Err(unfit("its start", ptr.place(), align_of::<U>() as u64));
+    }
+    Ok(ptr.len() / size_of::<U>().max(1) as u64)
+}
+
+fn unfit(subject: &str, found: u64, needed: u64) -> Error {
+    Error::Alignment {
         operation: "cast of a buffer",
         subject: subject.to_owned(),
         found,
         needed,
-    };
-    if !ptr.len().is_multiple_of(size) {
-        return Err(unfit("its end, counted from its start,", ptr.len(), size));
     }
-    if !ptr.place().is_multiple_of(align_of::<U>() as u64) {
-        return Err(unfit("its start", ptr.place(), align_of::<U>() as u64));
-    }
-    Ok(ptr.len() / size)
 }
 
 impl<'a, T: GpuType> From<&'a Buffer<T>> for KernelArg<'a> {

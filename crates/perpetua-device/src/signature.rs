@@ -9,7 +9,7 @@ use perpetua_ir::front::rust::GpuType;
 use perpetua_ir::ir::{Access, Kernel, Param, ParamKind, Scalar, Stages};
 use perpetua_ir::verify::Verified;
 
-use crate::buffer::elements_in;
+use crate::buffer::{elements_in, whole_elements_in};
 use crate::error::{Error, Result};
 use crate::error_text::describe;
 use crate::factors;
@@ -37,7 +37,7 @@ pub struct BufferArg<'a> {
 }
 
 impl<'a> BufferArg<'a> {
-    /// The memory; its length is a multiple of the element's size.
+    /// The memory, as long as its elements, or longer by less than one.
     pub fn ptr(&self) -> &'a DevicePtr {
         self.ptr
     }
@@ -62,6 +62,15 @@ impl<'a> BufferArg<'a> {
         Ok(BufferArg {
             ptr: self.ptr,
             len: elements_in::<U>(self.ptr)?,
+            element: ArgType::of::<U>(),
+        })
+    }
+
+    /// The same of as many whole elements as there are: what is behind the last one is left out.
+    pub fn cast_front<U: GpuType>(&self) -> Result<BufferArg<'a>> {
+        Ok(BufferArg {
+            ptr: self.ptr,
+            len: whole_elements_in::<U>(self.ptr)?,
             element: ArgType::of::<U>(),
         })
     }

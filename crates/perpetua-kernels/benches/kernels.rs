@@ -11,6 +11,8 @@ use perpetua_kernels::{
     QuantGemvKernel, QuantizeKernel, Result, RmsNormKernel, SoftmaxKernel,
 };
 
+#[path = "kernels/entries.rs"]
+mod entries;
 #[path = "kernels/gradients.rs"]
 mod gradients;
 #[path = "kernels/products.rs"]
@@ -319,6 +321,9 @@ fn main() -> Result<()> {
     }
     if is_asked("gemm") {
         gemm(&device, sizes(&[1024, 2048, 4096, 8192], &[256, 512]))?;
+    }
+    if is_asked("entries") {
+        entries::entries(&device, if on_gpu { 1 } else { 32 })?;
     }
     if is_asked("rows") {
         let shapes: &[[usize; 2]] = match on_gpu {

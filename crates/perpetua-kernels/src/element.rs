@@ -1,7 +1,7 @@
 //! How numbers are stored: kernels compute in `f32` and read and write any of these. Must not know the kernels.
 
 use perpetua::prelude::*;
-use perpetua_device::ArgType;
+use perpetua_device::{ArgType, KernelArg};
 use perpetua_language::kernel::resident::U32x4;
 
 /// The type of the numbers that a kernel reads and writes.
@@ -26,6 +26,34 @@ impl Element {
             Element::Bf16 => ty.is::<bf16>(),
         }
     }
+
+    /// Numbers in a piece of 16 bytes.
+    pub(crate) fn piece(self) -> usize {
+        match self {
+            Element::F32 => 4,
+            Element::F16 | Element::Bf16 => 8,
+        }
+    }
+
+    /// A buffer of this type in such pieces, where it begins as they must.
+    pub(crate) fn in_pieces<'a>(self, arg: &KernelArg<'a>) -> Option<KernelArg<'a>> {
+        match arg {
+            KernelArg::Buffer(buffer) if self.is(buffer.element()) => match self {
+                Element::F32 => in_pieces::<F32s>(arg),
+                Element::F16 => in_pieces::<F16s>(arg),
+                Element::Bf16 => in_pieces::<Bf16s>(arg),
+            },
+            _ => None,
+        }
+    }
+}
+
+/// A buffer as one of larger pieces, where it begins as they must: of as many as are whole.
+pub(crate) fn in_pieces<'a, P: GpuType>(arg: &KernelArg<'a>) -> Option<KernelArg<'a>> {
+    match arg {
+        KernelArg::Buffer(buffer) => buffer.cast_front::<P>().ok().map(KernelArg::Buffer),
+        KernelArg::Value(_) => None,
+    }
 }
 
 /// The instance of a generic kernel function for an [`Element`].
@@ -40,6 +68,22 @@ macro_rules! instance {
     }};
 }
 pub(crate) use instance;
+
+/// The instance of a kernel function that is generic over [`Piece`]s and how many numbers they have, for an [`Element`], in pieces or number by number.
+macro_rules! piece_instance {
+    ($element:expr, $pieces:expr, $kernel:path, $($argument:tt),*) => {{
+        use $kernel as function;
+        match ($element, $pieces) {
+            ($crate::element::Element::F32, false) => function::kernel::<f32, 1, $($argument),*>(),
+            ($crate::element::Element::F32, true) => function::kernel::<$crate::element::F32s, 4, $($argument),*>(),
+            ($crate::element::Element::F16, false) => function::kernel::<::half::f16, 1, $($argument),*>(),
+            ($crate::element::Element::F16, true) => function::kernel::<$crate::element::F16s, 8, $($argument),*>(),
+            ($crate::element::Element::Bf16, false) => function::kernel::<::half::bf16, 1, $($argument),*>(),
+            ($crate::element::Element::Bf16, true) => function::kernel::<$crate::element::Bf16s, 8, $($argument),*>(),
+        }
+    }};
+}
+pub(crate) use piece_instance;
 
 /// A type in which kernels keep numbers that they compute with in `f32`.
 #[device]

@@ -103,6 +103,16 @@ pub enum Error {
         /// The part.
         smoothing: f32,
     },
+    /// A probability that is none.
+    #[error(
+        "`{kernel}`: numbers are dropped with a probability of {probability}; give one from 0 to below 1"
+    )]
+    Probability {
+        /// The kernel.
+        kernel: &'static str,
+        /// The probability.
+        probability: f32,
+    },
     /// Rows that would overlap.
     #[error(
         "`{kernel}`: rows of `{operand}` have {columns} elements, but lie {pitch} apart; the pitch must be at least {columns}"

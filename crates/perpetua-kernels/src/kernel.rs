@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, RwLock};
 
-use perpetua_device::{KernelArg, KernelId, KernelSpec, Stream};
+use perpetua_device::{BackendKind, KernelArg, KernelId, KernelSpec, Stream};
 use perpetua_ir::back::{Sm, ptx};
 use perpetua_language::KernelFn;
 
@@ -64,6 +64,29 @@ pub(crate) fn ptx_of(function: KernelFn, sm: impl Into<Sm>) -> Result<String> {
     let rendered =
         rendered.map_err(|e| perpetua_device::Error::render(perpetua_device::BackendKind::Cuda, e));
     Ok(rendered.map_err(Error::Device)?.text)
+}
+
+/// PTX of a kernel function as CUDA runs it: without fault checks.
+pub(crate) fn ptx_unchecked(function: KernelFn, sm: u32) -> Result<String> {
+    // SAFETY: nothing is launched here; what launches it says why it may.
+    ptx_of(unsafe { unchecked(function) }, sm)
+}
+
+/// A number of blocks as launches take it. Of too many there is no device, which the launch says.
+pub(crate) fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// A kernel as this stream launches it: on CUDA without fault checks.
+///
+/// # Safety
+/// As [`KernelFn::unchecked`].
+pub(crate) unsafe fn unchecked_on(stream: &Stream, function: KernelFn) -> KernelFn {
+    match stream.device().backend() {
+        // SAFETY: the caller's promise.
+        BackendKind::Cuda => unsafe { unchecked(function) },
+        _ => function,
+    }
 }
 
 /// A kernel without fault checks.

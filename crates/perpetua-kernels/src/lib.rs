@@ -2,7 +2,7 @@
 //! attention and quantised weights.
 //!
 //! In the order of the data: [`Kernel`] is what all of them can do; `operand` checks what a launch is given against the shapes,
-//! and [`Error`] says what is wrong; `element` is how numbers are stored; [`gemm`], [`rows`], [`quant`] and [`attention`] are the kernels; [`reference`](mod@reference)
+//! and [`Error`] says what is wrong; `element` is how numbers are stored; [`gemm`], [`rows`], [`quant`] and [`attention`] are the kernels, with [`transpose`](mod@transpose), [`lookup`], [`reduce`], [`rotary`](mod@rotary) and [`random`](mod@random) beside them; [`reference`](mod@reference)
 //! computes the same in `f64` on the host; [`measure`] says what kernels reach of what a device could do; [`ptx`] builds kernels of single instructions. Programs reach all of this as `perpetua::kernels`. Must not know backends: a kernel is
 //! launched as any other.
 //!
@@ -37,8 +37,13 @@ mod element;
 
 pub mod attention;
 pub mod gemm;
+pub mod lookup;
 pub mod quant;
+pub mod random;
+pub mod reduce;
+pub mod rotary;
 pub mod rows;
+pub mod transpose;
 
 pub mod measure;
 pub mod ptx;
@@ -50,8 +55,13 @@ pub use element::Element;
 pub use error::{Error, Result};
 pub use gemm::{Beside, Epilogue, Factors, GemmKernel, GroupedGemmKernel};
 pub use kernel::Kernel;
+pub use lookup::{EmbeddingBackwardKernel, GatherKernel};
 pub use quant::{DequantizeKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel};
+pub use random::{DropoutKernel, RandomKernel, philox};
+pub use reduce::ReduceKernel;
+pub use rotary::RotaryKernel;
 pub use rows::{
-    CrossEntropyBackwardKernel, CrossEntropyKernel, LayerNormBackwardKernel, LayerNormKernel, Reduction,
-    RmsNormBackwardKernel, RmsNormKernel, SoftmaxBackwardKernel, SoftmaxKernel,
+    ArgmaxKernel, CrossEntropyBackwardKernel, CrossEntropyKernel, LayerNormBackwardKernel, LayerNormKernel,
+    Reduction, RmsNormBackwardKernel, RmsNormKernel, SoftmaxBackwardKernel, SoftmaxKernel, TopKKernel,
 };
+pub use transpose::TransposeKernel;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use perpetua_device::KernelArg;
+use perpetua_device::{GpuType, KernelArg};
 
+use crate::element::Element;
 use crate::error::{Error, Result};
 
 /// A matrix in row-major order, as a kernel expects it.
@@ -119,4 +120,45 @@ pub(crate) fn check(kernel: &'static str, operands: &[Operand], args: &[KernelAr
         }
     }
     Ok(())
+}
+
+/// Checks that a buffer holds numbers of a type: what several launches work on is compared before the first.
+pub(crate) fn check_held(
+    kernel: &'static str,
+    operand: &'static str,
+    arg: &KernelArg<'_>,
+    element: Element,
+) -> Result<()> {
+    match arg {
+        KernelArg::Buffer(buffer) if !element.is(buffer.element()) => {
+            Err(stored(kernel, operand, arg, format!("{element:?}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same of a type that is the kernel's own.
+pub(crate) fn check_type<T: GpuType>(
+    kernel: &'static str,
+    operand: &'static str,
+    arg: &KernelArg<'_>,
+) -> Result<()> {
+    match arg {
+        KernelArg::Buffer(buffer) if !buffer.element().is::<T>() => {
+            Err(stored(kernel, operand, arg, T::describe().to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn stored(kernel: &'static str, operand: &'static str, arg: &KernelArg<'_>, element: String) -> Error {
+    Error::Stored {
+        kernel,
+        operand,
+        found: match arg {
+            KernelArg::Buffer(buffer) => buffer.element().to_string(),
+            KernelArg::Value(value) => value.ty().to_string(),
+        },
+        element,
+    }
 }

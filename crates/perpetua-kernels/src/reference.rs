@@ -190,3 +190,35 @@ pub fn attention_backward(
     }
     all
 }
+
+/// The places of the `k` first numbers of a row: the greatest, or the `least`, of equal ones the first, NaN in front of all.
+pub fn top_k(row: &[f64], k: usize, least: bool) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..row.len()).collect();
+    let key = |i: &usize| match (row[*i].is_nan(), least) {
+        (true, _) => f64::INFINITY,
+        // Zeros are equal.
+        (false, true) => 0.0 - row[*i],
+        (false, false) => row[*i] + 0.0,
+    };
+    places.sort_by(|a, b| {
+        let nan = |i: &usize| row[*i].is_nan();
+        nan(b).cmp(&nan(a)).then(key(b).total_cmp(&key(a)))
+    });
+    places.truncate(k);
+    places
+}
+
+/// A head's columns with pairs turned: by its position times each pair's part of a turn. Pairs are neighbours, or half of the columns that turn apart; columns behind those stay.
+pub fn rotary(head: &[f64], turns: &[f64], interleaved: bool) -> Vec<f64> {
+    let mut all = head.to_vec();
+    for (i, turn) in turns.iter().enumerate() {
+        let (near, far) = match interleaved {
+            true => (2 * i, 2 * i + 1),
+            false => (i, i + turns.len()),
+        };
+        let (sine, cosine) = (turn.fract() * std::f64::consts::TAU).sin_cos();
+        all[near] = head[near] * cosine - head[far] * sine;
+        all[far] = head[near] * sine + head[far] * cosine;
+    }
+    all
+}

@@ -18,6 +18,9 @@ use perpetua_kernels::{
 };
 use perpetua_vendor_tools::{nvdisasm, ptxas};
 
+#[path = "kernels_ptx/beside.rs"]
+mod beside;
+
 /// Assembles a kernel; it may use so many registers. A register or two may wait in memory; a variable of several numbers may not.
 fn check(kernel: &dyn Kernel, registers: u32) {
     check_stack(kernel, registers, 16);

@@ -30,7 +30,7 @@ pub(super) fn attention_means<T: Storage>(
             column += 32;
         }
     }
-    let sum = across::<32, false>(part, lane, sum, |a, b| a + b);
+    let sum = across::<f32, 32, false>(part, lane, sum, |a, b| a + b);
     if row < rows && lane.is_multiple_of(32) {
         means[row] = sum;
     }

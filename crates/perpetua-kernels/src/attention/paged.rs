@@ -101,7 +101,7 @@ pub(super) fn attention_paged<T: Storage>(
                 }
             }
         }
-        let product = across::<32, false>(part, lane, product, |a, b| a + b);
+        let product = across::<f32, 32, false>(part, lane, product, |a, b| a + b);
         if key < to {
             let score = product * (scale * std::f32::consts::LOG2_E);
             let most = highest.max(score);

@@ -10,12 +10,13 @@ use super::epilogue::{Beside, Plain};
 use super::finish::Finish;
 use super::staged::{self, Lines};
 use super::tile::{MOST_TILES, Tile};
-use super::{Factors, GemmKernel, Schedule, arrange};
+use super::{Factors, GemmKernel, Schedule};
 use crate::byte_floats::{E4m3, E5m2};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel as _, unchecked};
 use crate::operand::Operand;
+use crate::transpose;
 
 /// What rows of A and B begin at multiples of, in bytes.
 const ALIGNED: usize = 16;
@@ -92,45 +93,8 @@ pub(super) fn copied(
         ..shape
     };
     let bytes = stream.device().alloc::<u8>(layers * rows * shape.pitch * size)?;
-    let (KernelArg::Buffer(from), KernelArg::Buffer(to)) = (arg, bytes.arg()) else {
-        // `check` has found buffers.
-        return Ok((bytes, shape));
-    };
-    macro_rules! of {
-        ($word:ty) => {
-            (
-                match turns {
-                    true => arrange::gemm_transposed::kernel::<$word>(),
-                    false => arrange::gemm_padded::kernel::<$word>(),
-                },
-                [from.cast::<$word>()?, to.cast::<$word>()?],
-            )
-        };
-    }
-    let (mut function, buffers) = match size {
-        1 => of!(u8),
-        2 => of!(u16),
-        _ => of!(u32),
-    };
-    if stream.device().backend() == BackendKind::Cuda {
-        // SAFETY: `check` has found that the matrix has room for its shape, and the copy has been made for its own; rows and columns are compared with them before each
-        // access. Indices into shared memory are made of the lane's number, of which a block has 256, and of constants.
-        function = unsafe { unchecked(function) };
-    }
-    let mut all = args![
-        operand.rows,
-        operand.columns,
-        operand.pitch,
-        shape.pitch,
-        operand.apart,
-        shape.apart
-    ]
-    .to_vec();
-    all.extend(buffers.map(KernelArg::Buffer));
-    let blocks = |extent: usize| u32::try_from(extent.div_ceil(arrange::SIDE)).unwrap_or(u32::MAX);
-    let layers = u32::try_from(layers).unwrap_or(u32::MAX);
-    let grid = [blocks(operand.rows), blocks(operand.columns), layers];
-    stream.launch(&function, LaunchConfig::new(grid, arrange::LANES), &all)?;
+    let to = Operand { layers, ..shape };
+    transpose::copy(stream, (size, turns), [operand, &to], [arg, &bytes.arg()])?;
     Ok((bytes, shape))
 }
 

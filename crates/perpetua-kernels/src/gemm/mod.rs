@@ -1,6 +1,5 @@
 //! Products of matrices: `C = alpha op(A) op(B) + beta C`. Must not know what is done with the result.
 
-mod arrange;
 mod epilogue;
 mod factors;
 mod few_rows;

@@ -44,7 +44,7 @@ pub(super) fn quantized_gemv<const FORMAT: u32>(
             at += 32;
         }
     }
-    let sum = across::<32, false>(part, lane, sum, |a, b| a + b);
+    let sum = across::<f32, 32, false>(part, lane, sum, |a, b| a + b);
     if row < rows && lane.is_multiple_of(32) {
         y[row] = sum;
     }

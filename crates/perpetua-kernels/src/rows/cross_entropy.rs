@@ -102,12 +102,12 @@ pub(super) fn cross_entropy<
     } else {
         all_seen::<M, N, LANES, 16>(x, span, within, smoothing > 0.0)
     };
-    let most = across::<LANES, MEETS>(part, lane, highest, |a, b| a.max(b));
+    let most = across::<f32, LANES, MEETS>(part, lane, highest, |a, b| a.max(b));
     if highest > f32::NEG_INFINITY {
         sum *= near_power(highest - most);
     }
-    let sum = across::<LANES, MEETS>(part, lane, sum, |a, b| a + b);
-    let all = across::<LANES, MEETS>(part, lane, all, |a, b| a + b);
+    let sum = across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b);
+    let all = across::<f32, LANES, MEETS>(part, lane, all, |a, b| a + b);
     if row < rows && within == 0 {
         let log = most + sum.ln();
         let label = labels[row];
@@ -154,8 +154,8 @@ pub(super) fn cross_entropy_total<const MEAN: bool>(
         }
         row += 512;
     }
-    let sum = across::<512, false>(part, lane, sum, |a, b| a + b);
-    let count = across::<512, false>(part, lane, count, |a, b| a + b);
+    let sum = across::<f32, 512, false>(part, lane, sum, |a, b| a + b);
+    let count = across::<f32, 512, false>(part, lane, count, |a, b| a + b);
     if lane == 0 {
         total[0] = if MEAN { sum / count } else { sum };
         total[1] = count;

@@ -298,7 +298,7 @@ impl Rows {
             true => self.in_pieces(&[Part::Read("x"), Part::Read("dy")], &matrices),
             false => None,
         };
-        let count = if pieces.is_some() { self.piece() } else { 1 };
+        let count = if pieces.is_some() { self.element.piece() } else { 1 };
         macro_rules! of {
             ($piece:ty, $count:literal) => {
                 match centred {

@@ -9,17 +9,20 @@ mod loss;
 mod norm;
 mod norm_backward;
 mod reduce;
+mod select;
+mod selection;
 mod softmax;
 
 pub use gradients::{LayerNormBackwardKernel, RmsNormBackwardKernel, SoftmaxBackwardKernel};
 pub use loss::{CrossEntropyBackwardKernel, CrossEntropyKernel, Reduction};
 pub(crate) use reduce::across;
+pub use selection::{ArgmaxKernel, TopKKernel};
 
 use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
 use perpetua_ir::back::Capability;
 use perpetua_language::{KernelFn, args};
 
-use crate::element::{Bf16s, Element, F16s, F32s};
+use crate::element::Element;
 use crate::error::Result;
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
@@ -138,17 +141,9 @@ impl Rows {
         }
     }
 
-    /// Numbers in 16 bytes.
-    fn piece(&self) -> usize {
-        match self.element {
-            Element::F32 => 4,
-            Element::F16 | Element::Bf16 => 8,
-        }
-    }
-
     /// For a device with subgroups and for buffers that begin as they should.
     fn best(&self) -> Plan {
-        let whole = |n: &usize| n.is_multiple_of(self.piece());
+        let whole = |n: &usize| n.is_multiple_of(self.element.piece());
         Plan {
             team: self.team(),
             pieces: self.loose || whole(&self.columns) && self.pitches.iter().all(whole),
@@ -173,17 +168,17 @@ impl Rows {
 
     /// The arguments in pieces, where they lie so that they can be.
     fn in_pieces<'a>(&self, parts: &[Part], args: &[KernelArg<'a>]) -> Option<Vec<KernelArg<'a>>> {
-        let piece = |(part, arg): (&Part, &KernelArg<'a>)| match (part, arg) {
-            (Part::Other(..), arg) => Some(arg.clone()),
-            (_, KernelArg::Buffer(buffer)) if self.element.is(buffer.element()) => {
-                let pieces = match self.element {
-                    Element::F32 => buffer.cast::<F32s>(),
-                    Element::F16 => buffer.cast::<F16s>(),
-                    Element::Bf16 => buffer.cast::<Bf16s>(),
-                };
-                pieces.ok().map(KernelArg::Buffer)
+        // Rows that begin anywhere may end in a piece that is not whole.
+        let extent = self.pitches[0] * self.rows.saturating_sub(1) + self.columns;
+        let holds_all = |pieces: &KernelArg<'a>| match pieces {
+            KernelArg::Buffer(buffer) => {
+                !self.loose || buffer.len() as usize >= extent.div_ceil(self.element.piece())
             }
-            _ => None,
+            KernelArg::Value(_) => true,
+        };
+        let piece = |(part, arg): (&Part, &KernelArg<'a>)| match part {
+            Part::Other(..) => Some(arg.clone()),
+            _ => self.element.in_pieces(arg).filter(holds_all),
         };
         parts.iter().zip(args).map(piece).collect()
     }
@@ -213,7 +208,7 @@ impl Rows {
         };
         plan.pieces = pieces.is_some();
         let count = if plan.pieces && !self.loose {
-            self.piece()
+            self.element.piece()
         } else {
             1
         };

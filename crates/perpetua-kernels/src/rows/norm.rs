@@ -31,7 +31,7 @@ pub(super) fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usiz
         }
         at += TURN / N * LANES;
     }
-    across::<LANES, MEETS>(part, lane, sum, |a, b| a + b)
+    across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b)
 }
 
 /// The layer norm of each row.

@@ -169,11 +169,11 @@ fn norm_backward<
         at += TURN / N * LANES;
     }
     if CENTRED {
-        plain = across::<LANES, MEETS>(part, lane, plain, |a, b| a + b) / columns;
+        plain = across::<f32, LANES, MEETS>(part, lane, plain, |a, b| a + b) / columns;
     } else {
         plain = 0.0;
     }
-    let along = across::<LANES, MEETS>(part, lane, along, |a, b| a + b) / columns;
+    let along = across::<f32, LANES, MEETS>(part, lane, along, |a, b| a + b) / columns;
 
     for turn in 0..HELD / TURN {
         let at = turn * (TURN / N * LANES) + within;

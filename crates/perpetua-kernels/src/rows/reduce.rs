@@ -75,12 +75,12 @@ pub(super) fn store<M: Piece, const N: usize, const LANES: usize, const COUNT: u
 /// All that the `LANES` lanes of a row hold, combined, for each of them. Every lane of the block comes here. `MEETS` says that subgroups may
 /// be used.
 #[device]
-pub(crate) fn across<const LANES: usize, const MEETS: bool>(
-    part: &mut [f32; 512],
+pub(crate) fn across<T: SubgroupNumber + GpuType, const LANES: usize, const MEETS: bool>(
+    part: &mut [T; 512],
     lane: usize,
-    value: f32,
-    combine: impl Fn(f32, f32) -> f32,
-) -> f32 {
+    value: T,
+    combine: impl Fn(T, T) -> T,
+) -> T {
     if MEETS {
         // A row's lanes are whole subgroups, or a part of one.
         let width = (subgroup_size() as usize).min(LANES);

@@ -71,7 +71,7 @@ pub(super) fn softmax<
     for i in 0..HELD {
         most = most.max(held[i]);
     }
-    let most = across::<LANES, MEETS>(part, lane, most, |a, b| a.max(b));
+    let most = across::<f32, LANES, MEETS>(part, lane, most, |a, b| a.max(b));
     // A lane that met nothing but -inf adds nothing; +inf less itself is no number, and makes the row none.
     if highest > f32::NEG_INFINITY {
         sum *= M::power(highest - most);
@@ -83,7 +83,7 @@ pub(super) fn softmax<
             held[i] = power;
         }
     }
-    let sum = across::<LANES, MEETS>(part, lane, sum, |a, b| a + b);
+    let sum = across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b);
 
     let (share, less) = (sum.recip(), sum.ln());
     for i in 0..HELD {
@@ -157,7 +157,7 @@ pub(super) fn softmax_backward<
         }
         at += TURN / N * LANES;
     }
-    let sum = across::<LANES, MEETS>(part, lane, sum, |a, b| a + b);
+    let sum = across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b);
 
     for i in 0..HELD {
         slopes[i] = slope::<M, LOGARITHM>(results[i], slopes[i], sum);

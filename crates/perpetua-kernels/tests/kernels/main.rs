@@ -9,12 +9,17 @@ mod attention;
 mod attention_gradients;
 mod builder;
 mod decode;
+mod errors;
 mod gemm;
 mod gradients;
 mod grouped;
 mod harness;
+mod moving;
+mod pointwise;
 mod quant;
+mod reduce;
 mod rows;
+mod selecting;
 
 use std::process::ExitCode;
 
@@ -25,7 +30,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 31] = [
+const TESTS: [Test; 40] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -63,8 +68,17 @@ const TESTS: [Test; 31] = [
         attention_gradients::differences,
     ),
     ("attention to pages", 30, decode::paged),
+    ("transpose", 60, moving::transpose),
+    ("gather", 60, moving::gather),
+    ("embedding, gradient", 40, moving::embedding_backward),
+    ("argmax", 60, selecting::argmax),
+    ("top k", 40, selecting::top_k),
+    ("rotary embedding", 50, pointwise::rotary),
+    ("random numbers", 20, pointwise::random),
+    ("dropout", 30, pointwise::dropout),
+    ("reductions", 150, reduce::reduce),
     ("PTX of single instructions", 1, builder::saxpy),
-    ("errors", 1, gemm::errors),
+    ("errors", 1, errors::errors),
 ];
 
 fn run(kind: BackendKind, (_, cases, test): Test) -> Result<(), Failed> {
