@@ -8,7 +8,7 @@ use perpetua_language::{KernelFn, args};
 
 use super::MOST_COLUMNS;
 use super::paged::{self, HEADS, PARTS_OF_BLOCK, attention_paged_tensor_core};
-use crate::element::{Element, instance};
+use crate::element::{Element, in_pieces, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
@@ -236,11 +236,8 @@ impl Kernel for PagedAttentionKernel {
         };
         let mut matrices = [q.clone(), k.clone(), v.clone()];
         if lanes == 128 {
-            for matrix in &mut matrices {
-                if let KernelArg::Buffer(buffer) = matrix {
-                    *matrix = KernelArg::Buffer(buffer.cast::<U32x4>()?);
-                }
-            }
+            // They begin where pieces do.
+            matrices = matrices.map(|matrix| in_pieces::<U32x4>(&matrix).unwrap_or(matrix));
         }
         let most = self.pages.rows * self.pages.of_entry;
         let parts = BLOCKS

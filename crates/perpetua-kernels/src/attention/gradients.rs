@@ -9,7 +9,7 @@ use perpetua_language::{KernelFn, args};
 use super::AttentionKernel;
 use super::backward::{self, TILE};
 use super::backward_tensor::{self, attention_backward_tensor_core};
-use crate::element::{Element, instance};
+use crate::element::{Element, in_pieces, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
@@ -203,11 +203,13 @@ impl AttentionBackwardKernel {
         let mut read = given.read.clone();
         let mut out = out;
         if on_tensor_cores {
+            // They begin where pieces do.
+            let of_pieces = |arg: &_| in_pieces::<U32x4>(arg).unwrap_or(KernelArg::clone(arg));
             all.extend_from_slice(args![u32::from(of.causal)]);
             for at in [0, 1, 2, 5] {
-                read[at] = in_pieces(read[at].clone())?;
+                read[at] = of_pieces(&read[at]);
             }
-            out = [in_pieces(out[0].clone())?, in_pieces(out[1].clone())?];
+            out = [of_pieces(&out[0]), of_pieces(&out[1])];
         }
         all.extend(read);
         all.extend([given.logs.clone(), given.means.arg()]);
@@ -256,14 +258,6 @@ impl AttentionBackwardKernel {
         }
         Ok(stream.launch(&function, config, all)?)
     }
-}
-
-/// A buffer in pieces of 16 bytes.
-fn in_pieces(arg: KernelArg<'_>) -> Result<KernelArg<'_>> {
-    Ok(match arg {
-        KernelArg::Buffer(buffer) => KernelArg::Buffer(buffer.cast::<U32x4>()?),
-        value => value,
-    })
 }
 
 impl Kernel for AttentionBackwardKernel {

@@ -147,7 +147,7 @@ impl AttentionKernel {
                 element: format!("{:?}", self.element),
             });
         }
-        let lines = KernelArg::Buffer(out.cast::<U32x4>()?);
+        let lines = KernelArg::Buffer(out.cast_front::<U32x4>()?);
         // Without lengths, slopes or logarithms there is a buffer of none.
         let (no_lengths, none) = (stream.device().alloc::<u32>(0)?, stream.device().alloc::<f32>(0)?);
         let mut buffers = self.all_buffers(args, no_lengths.arg(), none.arg(), Some(none.arg()));

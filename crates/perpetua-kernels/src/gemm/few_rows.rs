@@ -10,10 +10,10 @@ use perpetua_language::{KernelFn, args};
 use super::in_stages::copied;
 use super::thin::{ROWS, gemm_thin, gemm_thin_tensor_core, gemm_thin_total};
 use super::{Factors, GemmKernel, Schedule};
-use crate::element::{Bf16s, Element, F16s, F32s, instance};
+use crate::element::{Bf16s, Element, F16s, F32s, in_pieces, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel as _, unchecked};
-use crate::operand::Operand;
+use crate::operand::{Operand, check_held};
 
 /// Blocks that a large GPU is busy with, and how deep a slice is at least.
 const BLOCKS: usize = 264;
@@ -162,42 +162,27 @@ impl GemmKernel {
             });
         }
         for (operand, arg) in operands.iter().zip([a, b, c]) {
-            if let KernelArg::Buffer(buffer) = arg
-                && !self.element.is(buffer.element())
-            {
-                return Err(Error::Stored {
-                    kernel: name,
-                    operand: operand.name,
-                    found: buffer.element().to_string(),
-                    element: format!("{:?}", self.element),
-                });
-            }
+            check_held(name, operand.name, arg, self.element)?;
         }
         let device = stream.device();
         let few = self.few(operands, [a, b]);
         let (right, right_shape, along) = few.right;
         let by_tensor_cores = self.thin_by_tensor_cores(stream, &few);
-        let unit = match self.element {
-            Element::F32 => 4,
-            Element::F16 | Element::Bf16 => 8,
-        };
-        let in_pieces = match right {
-            KernelArg::Buffer(buffer)
+        let unit = self.element.piece();
+        let pieces = match right {
+            KernelArg::Buffer(_)
                 if right_shape.pitch.is_multiple_of(unit)
                     && right_shape.columns.is_multiple_of(unit)
                     && (!along || k.is_multiple_of(unit)) =>
             {
-                match self.element {
-                    _ if by_tensor_cores => buffer.cast::<U32x4>(),
-                    Element::F32 => buffer.cast::<F32s>(),
-                    Element::F16 => buffer.cast::<F16s>(),
-                    Element::Bf16 => buffer.cast::<Bf16s>(),
+                match by_tensor_cores {
+                    true => in_pieces::<U32x4>(right),
+                    false => self.element.in_pieces(right),
                 }
-                .ok()
             }
             _ => None,
         };
-        let unit = if in_pieces.is_some() { unit } else { 1 };
+        let unit = if pieces.is_some() { unit } else { 1 };
         let right_pitch = right_shape.pitch / unit;
         // Columns of a block, and how deep it goes at a time.
         let (wide, deep) = match (by_tensor_cores, along) {
@@ -217,7 +202,7 @@ impl GemmKernel {
         })?;
         let (left, left_shape, [left_row, left_deep]) = few.left;
         let [out_row, out_column] = few.steps;
-        let right = in_pieces.map_or(right.clone(), KernelArg::Buffer);
+        let right = pieces.unwrap_or(right.clone());
         // A copy of the factor with few rows, where depth does not go along them, or they begin elsewhere.
         let mut copy = None;
         let (mut function, mut all) = if by_tensor_cores {
@@ -237,10 +222,8 @@ impl GemmKernel {
                     copy.insert(bytes).arg()
                 }
             };
-            let left = match left {
-                KernelArg::Buffer(buffer) => KernelArg::Buffer(buffer.cast::<U32x4>()?),
-                value => value,
-            };
+            // It begins where pieces do.
+            let left = in_pieces::<U32x4>(&left).unwrap_or(left);
             macro_rules! of {
                 ($T:ty) => {
                     match (few.rows > 8, along) {

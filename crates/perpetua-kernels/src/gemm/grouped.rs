@@ -151,7 +151,7 @@ impl Kernel for GroupedGemmKernel {
         let mut pieces = self.is_whole();
         for at in 0..2 {
             if let (true, KernelArg::Buffer(buffer)) = (pieces, &buffers[at]) {
-                match buffer.cast::<U32x4>() {
+                match buffer.cast_front::<U32x4>() {
                     Ok(buffer) => buffers[at] = KernelArg::Buffer(buffer),
                     Err(_) => pieces = false,
                 }

@@ -201,7 +201,7 @@ impl GemmKernel {
             });
         }
         // No more at a time than C's memory begins at multiples of.
-        let (line, word) = (buffer.cast::<U32x4>(), buffer.cast::<u32>());
+        let (line, word) = (buffer.cast_front::<U32x4>(), buffer.cast_front::<u32>());
         let (memory, lines) = match (self.lines(operand), line, word) {
             (Lines::Whole, Ok(line), _) => (line, Lines::Whole),
             (Lines::Whole | Lines::Words, _, Ok(word)) => (word, Lines::Words),
@@ -396,7 +396,7 @@ impl GemmKernel {
     ) -> Result<()> {
         let [m, n, _] = self.size;
         let memory = match (lines, memory) {
-            (Lines::Whole, KernelArg::Buffer(buffer)) => KernelArg::Buffer(buffer.cast::<u32>()?),
+            (Lines::Whole, KernelArg::Buffer(buffer)) => KernelArg::Buffer(buffer.cast_front::<u32>()?),
             (_, memory) => memory,
         };
         let mut function = (self.finish().sums)(self.staged_instance(Tile::Small, lines));

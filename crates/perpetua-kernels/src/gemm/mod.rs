@@ -274,7 +274,7 @@ impl GemmKernel {
                     && operand.pitch % 8 == 0
                     && operand.columns % 8 == 0 =>
             {
-                buffer.cast::<U32x4>().ok().map(KernelArg::Buffer)
+                buffer.cast_front::<U32x4>().ok().map(KernelArg::Buffer)
             }
             _ => None,
         };
