@@ -1,7 +1,7 @@
 //! How numbers are stored: kernels compute in `f32` and read and write any of these. Must not know the kernels.
 
 use perpetua::prelude::*;
-use perpetua_device::{ArgType, KernelArg};
+use perpetua_device::{ArgType, Buffer, KernelArg};
 use perpetua_language::kernel::resident::U32x4;
 
 /// The type of the numbers that a kernel reads and writes.
@@ -25,6 +25,22 @@ impl Element {
             Element::F16 => ty.is::<f16>(),
             Element::Bf16 => ty.is::<bf16>(),
         }
+    }
+
+    /// Bytes of a number.
+    pub(crate) fn bytes(self) -> usize {
+        16 / self.piece()
+    }
+
+    /// Memory as a buffer of this type.
+    pub(crate) fn of_bytes(self, bytes: &Buffer<u8>) -> KernelArg<'_> {
+        let arg = bytes.arg();
+        let cast = match self {
+            Element::F32 => in_pieces::<f32>(&arg),
+            Element::F16 => in_pieces::<f16>(&arg),
+            Element::Bf16 => in_pieces::<bf16>(&arg),
+        };
+        cast.unwrap_or(arg)
     }
 
     /// Numbers in a piece of 16 bytes.

@@ -34,6 +34,7 @@ mod operand;
 
 mod byte_floats;
 mod element;
+mod lanes;
 
 pub mod attention;
 pub mod gemm;

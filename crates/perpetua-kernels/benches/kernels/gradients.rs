@@ -9,7 +9,7 @@ use perpetua_kernels::{
 
 use super::{launch, numbers, time};
 
-/// Kernels over rows, in GB/s of what they must read and write: cross entropy one matrix, its gradient two, the others three, the norm of a sum four.
+/// Kernels over rows, in GB/s of what they must read and write: cross entropy one matrix, its gradient two, the others three, the norm of a sum four; gradients of norms also by kernels that read twice what they could keep.
 pub(super) fn rows<T: GpuType>(
     device: &Device,
     shapes: &[[usize; 2]],
@@ -19,8 +19,18 @@ pub(super) fn rows<T: GpuType>(
     let stream = device.create_stream()?;
     println!("\nrows of {element:?}, GB/s of what must be read and written");
     println!(
-        "{:>16} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9}",
-        "shape", "loss", "gradient", "softmax", "log", "layer norm", "RMS norm", "of a sum", "copy"
+        "{:>16} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "shape",
+        "loss",
+        "gradient",
+        "softmax",
+        "log",
+        "layer norm",
+        "twice",
+        "RMS norm",
+        "twice",
+        "of a sum",
+        "copy"
     );
     for &[rows, columns] in shapes {
         let [x, dy] = [
@@ -65,13 +75,29 @@ pub(super) fn rows<T: GpuType>(
                 3.0,
                 launch(&stream, &layer, args![&x, &weight, &dy, &y, &dweight, &dbias])?,
             ),
+            (
+                3.0,
+                launch(
+                    &stream,
+                    &layer.reading_twice(),
+                    args![&x, &weight, &dy, &y, &dweight, &dbias],
+                )?,
+            ),
             (3.0, launch(&stream, &rms, args![&x, &weight, &dy, &y, &dweight])?),
+            (
+                3.0,
+                launch(
+                    &stream,
+                    &rms.reading_twice(),
+                    args![&x, &weight, &dy, &y, &dweight],
+                )?,
+            ),
             (4.0, launch(&stream, &of_sum, args![&x, &dy, &weight, &sum, &y])?),
             (2.0, time(&stream, || Ok(stream.copy(&x, &y)?))?),
         ];
-        let [a, b, c, d, e, f, g, h] = all.map(|(matrices, seconds)| matrices * matrix / seconds / 1e9);
+        let [a, b, c, d, e, f, g, h, i, j] = all.map(|(matrices, seconds)| matrices * matrix / seconds / 1e9);
         println!(
-            "{:>16} {a:>9.0} {b:>9.0} {c:>9.0} {d:>9.0} {e:>10.0} {f:>9.0} {g:>9.0} {h:>9.0}",
+            "{:>16} {a:>9.0} {b:>9.0} {c:>9.0} {d:>9.0} {e:>10.0} {f:>9.0} {g:>9.0} {h:>9.0} {i:>9.0} {j:>9.0}",
             format!("{rows} x {columns}")
         );
     }

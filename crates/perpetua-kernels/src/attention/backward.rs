@@ -3,7 +3,7 @@
 use perpetua::prelude::*;
 
 use crate::element::Storage;
-use crate::rows::across;
+use crate::lanes::across;
 
 /// Queries or keys of a block, and keys or queries of a step.
 pub(super) const TILE: usize = 64;

@@ -4,7 +4,7 @@ use perpetua::prelude::*;
 use perpetua_language::kernel::resident::U32x4;
 
 use crate::element::{Factor, Storage, pair};
-use crate::rows::across;
+use crate::lanes::across;
 
 /// Parts that a block computes: a subgroup's each, by tensor cores and without.
 pub(super) const PARTS_OF_BLOCK: [usize; 2] = [4, 8];

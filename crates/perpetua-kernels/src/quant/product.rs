@@ -4,7 +4,7 @@ use perpetua::prelude::*;
 
 use super::decode::{bytes_of, eight, weights_of};
 use crate::element::Storage;
-use crate::rows::across;
+use crate::lanes::across;
 
 /// Eight weights a lane.
 #[kernel(block_size = 256, interpret)]

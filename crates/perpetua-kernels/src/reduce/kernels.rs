@@ -3,7 +3,7 @@
 use perpetua::prelude::*;
 
 use crate::element::{Piece, Storage};
-use crate::rows::across;
+use crate::lanes::across;
 
 /// How two numbers become one.
 #[device]

@@ -100,6 +100,24 @@ struct Plan {
 }
 
 impl Plan {
+    /// Slices of results, which lie so far apart.
+    fn of_slices(results: usize, slices: usize, step: usize) -> Plan {
+        let (kept, combined) = (
+            Axis {
+                size: results,
+                step: 1,
+            },
+            Axis { size: slices, step },
+        );
+        Plan {
+            kept: vec![kept],
+            combined: vec![combined],
+            along: false,
+            lanes: 32,
+            pieces: false,
+        }
+    }
+
     fn results(&self) -> usize {
         self.kept.iter().map(|axis| axis.size).product()
     }
@@ -372,43 +390,67 @@ impl Kernel for ReduceKernel {
         }
         let pieces = self.element.in_pieces(x).filter(|_| plan.pieces);
         plan.pieces = pieces.is_some();
-        let unit = if plan.pieces { self.element.piece() } else { 1 };
-        let count = plan.count();
+        let x = pieces.unwrap_or(x.clone());
         let factor = match self.of {
-            Of::Mean => 1.0 / count as f32,
+            Of::Mean => 1.0 / plan.count() as f32,
             _ => 1.0,
+        };
+        self.launch_slices(stream, &plan, false, factor, [x, y.clone()])
+    }
+}
+
+impl ReduceKernel {
+    /// Launches a plan, of the kernel's type or with `parts` of sums in `f32`: in slices, which a launch of its own adds up, where there are few results.
+    fn launch_slices(
+        &self,
+        stream: &Stream,
+        plan: &Plan,
+        parts: bool,
+        factor: f32,
+        [x, y]: [KernelArg<'_>; 2],
+    ) -> Result<()> {
+        let (results, count) = (plan.results(), plan.count());
+        let unit = match (plan.pieces, parts) {
+            (false, _) => 1,
+            (true, false) => self.element.piece(),
+            (true, true) => Element::F32.piece(),
         };
         let (blocks, of_block) = match plan.along {
             true => (results.div_ceil(256 / plan.lanes), plan.lanes * unit),
             false => (results.div_ceil(32 * unit), 8),
         };
         let slices = (BLOCKS / blocks).min(count / (of_block * LEAST)).max(1);
-        let parts: Buffer<f32> = stream
+        let of_slices: Buffer<f32> = stream
             .device()
             .alloc(if slices > 1 { slices * results } else { 0 })?;
-        let buffers = [pieces.unwrap_or(x.clone()), y.clone(), parts.arg()];
-        let function = self.instance(&plan, false);
-        self.launch_plan(stream, &plan, function, (slices, factor), buffers, unit)?;
-        if slices == 1 {
-            return Ok(());
+        let function = self.instance(plan, parts);
+        let buffers = [x, y.clone(), of_slices.arg()];
+        self.launch_plan(stream, plan, function, (slices, factor), buffers, unit)?;
+        match slices {
+            1 => Ok(()),
+            _ => self.launch_slices(
+                stream,
+                &Plan::of_slices(results, slices, results),
+                true,
+                factor,
+                [of_slices.arg(), y],
+            ),
         }
-        // What the slices have, one after the other.
-        let rest = Plan {
-            kept: vec![Axis {
-                size: results,
-                step: 1,
-            }],
-            combined: vec![Axis {
-                size: slices,
-                step: results,
-            }],
-            along: false,
-            lanes: 32,
-            pieces: false,
-        };
-        let none: Buffer<f32> = stream.device().alloc(0)?;
-        let buffers = [parts.arg(), y.clone(), none.arg()];
-        let function = self.instance(&rest, true);
-        self.launch_plan(stream, &rest, function, (1, factor), buffers, 1)
+    }
+
+    /// Adds up slices of sums in `f32`, in their order, that lie `step` apart, into results of a type. `x` and `y` have room for them.
+    pub(crate) fn add_slices(
+        stream: &Stream,
+        element: Element,
+        [results, slices, step]: [usize; 3],
+        buffers: [KernelArg<'_>; 2],
+    ) -> Result<()> {
+        let plan = Plan::of_slices(results, slices, step);
+        match results {
+            0 => Ok(()),
+            _ => ReduceKernel::sum(&[], &[])
+                .with_element(element)
+                .launch_slices(stream, &plan, true, 1.0, buffers),
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::{Place, across, fetch, place, store};
+use super::row::{Place, fetch, place, store};
 use super::softmax::seen;
 use crate::element::{Piece, near_power};
+use crate::lanes::across;
 
 /// Where a row lies, in numbers and in pieces of `N`, which may begin before it and end behind it.
 #[derive(Clone, Copy, GpuType)]

@@ -1,20 +1,34 @@
 //! Gradients of softmax and norms: what launches take. Must not know how lanes compute them.
 
-use perpetua_device::{BackendKind, Buffer, KernelArg, LaunchConfig, Stream};
+use perpetua_device::{Buffer, KernelArg, LaunchConfig, Stream};
 use perpetua_language::{KernelFn, args};
 
-use super::norm_backward::{self, SIDES};
-use super::{Part, Plan, Rows, Team, row_instance, rows_options, softmax};
-use crate::element::{Bf16s, Element, F16s, F32s, instance};
-use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of, unchecked};
-use crate::operand::check;
+use super::{Part, Plan, Rows, Team, norm_backward, row_instance, rows_options, softmax};
+use crate::element::{Element, piece_instance};
+use crate::error::Result;
+use crate::kernel::{Kernel, number, ptx_unchecked, unchecked_on};
+use crate::operand::{Operand, check, check_held};
+use crate::reduce::ReduceKernel;
+use crate::transpose;
 
 /// Lanes of a block that computes gradients of rows.
 const LANES: u32 = 512;
 /// Rows that columns are added up over before slices of them are, and most slices.
 const SLICE: usize = 64;
 const MOST_SLICES: usize = 64;
+
+/// What gradients of norms are told.
+macro_rules! reading_twice {
+    ($kernel:ident) => {
+        impl $kernel {
+            /// Reads rows of any length twice, as those of more than 8192 columns are: slower, but where it is measured how much.
+            pub fn reading_twice(mut self) -> $kernel {
+                self.rows.twice = true;
+                self
+            }
+        }
+    };
+}
 
 /// The gradient of [`SoftmaxKernel`](super::SoftmaxKernel), or of its logarithm, by its result. Launched with three buffers: `y`, what the kernel has computed, `dy`, its
 /// gradient, and `dx`, which may be one of them.
@@ -71,8 +85,7 @@ impl Kernel for SoftmaxBackwardKernel {
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -82,10 +95,11 @@ impl Kernel for SoftmaxBackwardKernel {
     }
 }
 
-/// The gradients of [`LayerNormKernel`](super::LayerNormKernel). Launched with six buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`,
+/// The gradients of [`LayerNormKernel`](super::LayerNormKernel). Launched with six buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, which may be `x` or `dy`,
 /// `dweight` and `dbias` are written.
 ///
-/// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for a few numbers of each row and column from the device's pool.
+/// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for some numbers of each column from the device's pool; of rows of more than 8192 columns, which it reads twice, also for two of each row,
+/// and for a copy of what `dx` is.
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device};
@@ -109,6 +123,7 @@ pub struct LayerNormBackwardKernel {
 }
 
 rows_options!(LayerNormBackwardKernel);
+reading_twice!(LayerNormBackwardKernel);
 
 impl LayerNormBackwardKernel {
     /// For `rows` rows of `columns` elements and the norm's `epsilon`.
@@ -119,39 +134,34 @@ impl LayerNormBackwardKernel {
         }
     }
 
-    fn planned(&self, plan: Plan) -> KernelFn {
-        row_instance!(self.rows.element, plan, norm_backward::layer_norm_backward,)
+    fn of(&self) -> NormBackward {
+        NormBackward {
+            rows: self.rows,
+            epsilon: self.epsilon,
+            centred: true,
+            residual: false,
+        }
     }
 }
 
 impl Kernel for LayerNormBackwardKernel {
     fn function(&self) -> KernelFn {
-        self.planned(self.rows.best())
+        self.of().function()
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
-        let parts = [
-            Part::Read("x"),
-            Part::Columns("weight"),
-            Part::Read("dy"),
-            Part::Written("dx"),
-        ];
-        let columns = [("dweight", 0), ("dbias", 1)];
-        let planned = |plan| self.planned(plan);
-        self.rows
-            .norm_backward(planned, stream, &parts, &columns, self.epsilon, args)
+        self.of().launch(stream, args)
     }
 }
 
-/// The gradients of [`RmsNormKernel`](super::RmsNormKernel). Launched with five buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, and
+/// The gradients of [`RmsNormKernel`](super::RmsNormKernel). Launched with five buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, which may be `x` or `dy`, and
 /// `dweight` are written.
 ///
-/// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for a few numbers of each row and column from the device's pool.
+/// Sums and memory as for [`LayerNormBackwardKernel`].
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device};
@@ -175,6 +185,7 @@ pub struct RmsNormBackwardKernel {
 }
 
 rows_options!(RmsNormBackwardKernel);
+reading_twice!(RmsNormBackwardKernel);
 
 impl RmsNormBackwardKernel {
     /// For `rows` rows of `columns` elements and the norm's `epsilon`.
@@ -193,23 +204,103 @@ impl RmsNormBackwardKernel {
         self
     }
 
-    fn planned(&self, plan: Plan) -> KernelFn {
-        let element = self.rows.element;
-        match self.residual {
-            false => row_instance!(element, plan, norm_backward::rms_norm_backward,),
-            true => row_instance!(element, plan, norm_backward::rms_norm_of_sum_backward,),
+    fn of(&self) -> NormBackward {
+        NormBackward {
+            rows: self.rows,
+            epsilon: self.epsilon,
+            centred: false,
+            residual: self.residual,
         }
     }
 }
 
 impl Kernel for RmsNormBackwardKernel {
     fn function(&self) -> KernelFn {
-        self.planned(self.rows.best())
+        self.of().function()
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
+    }
+
+    fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
+        self.of().launch(stream, args)
+    }
+}
+
+/// The gradients of a norm.
+struct NormBackward {
+    rows: Rows,
+    epsilon: f32,
+    centred: bool,
+    residual: bool,
+}
+
+/// Lanes of a row, numbers of it that each holds, lanes of a block and blocks, where the registers of a row's lanes hold all of it.
+struct Held {
+    team: usize,
+    lanes: usize,
+    blocks: usize,
+}
+
+impl NormBackward {
+    /// Who works on rows that are read once; `None` for longer ones.
+    fn held(&self) -> Option<Held> {
+        let (team, lanes, most) = match self.rows.columns {
+            _ if self.rows.twice => return None,
+            0..=512 => (32, 256, 264),
+            513..=2048 => (128, 256, 264),
+            2049..=4096 => (256, 256, 264),
+            4097..=8192 => (512, 512, 132),
+            _ => return None,
+        };
+        let blocks = self.rows.rows.div_ceil(lanes / team).min(most);
+        Some(Held { team, lanes, blocks })
+    }
+
+    fn planned(&self, plan: Plan) -> KernelFn {
+        let Rows { element, .. } = self.rows;
+        let Some(Held { team, lanes, .. }) = self.held() else {
+            return match (self.centred, self.residual) {
+                (true, _) => row_instance!(element, plan, norm_backward::norm_backward, true, false, false),
+                (false, false) => {
+                    row_instance!(element, plan, norm_backward::norm_backward, false, false, false)
+                }
+                (false, true) => {
+                    row_instance!(element, plan, norm_backward::norm_backward, false, true, false)
+                }
+            };
+        };
+        macro_rules! of {
+            ($team:literal, $meets:literal) => {
+                match (self.centred, self.residual) {
+                    (true, _) => of!($team, $meets, true, false),
+                    (false, false) => of!($team, $meets, false, false),
+                    (false, true) => of!($team, $meets, false, true),
+                }
+            };
+            ($($argument:tt),*) => {
+                of!(@ $($argument),*)
+            };
+            (@ $team:tt, $meets:tt, $centred:tt, $residual:tt) => {
+                piece_instance!(element, plan.pieces, norm_backward::norm_backward, $team, 16, $meets, $centred, $residual, true)
+            };
+        }
+        let function = match (team, plan.meets) {
+            (32, false) => of!(32, false),
+            (32, true) => of!(32, true),
+            (128, false) => of!(128, false),
+            (128, true) => of!(128, true),
+            (256, false) => of!(256, false),
+            (256, true) => of!(256, true),
+            (_, false) => of!(512, false),
+            (_, true) => of!(512, true),
+        };
+        function.with_block_size(lanes as u32, 1, 1)
+    }
+
+    fn function(&self) -> KernelFn {
+        self.planned(self.rows.best())
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -222,134 +313,156 @@ impl Kernel for RmsNormBackwardKernel {
         if self.residual {
             parts.insert(3, Part::Read("dsum"));
         }
-        let planned = |plan| self.planned(plan);
-        self.rows
-            .norm_backward(planned, stream, &parts, &[("dweight", 0)], self.epsilon, args)
-    }
-}
-
-impl Rows {
-    /// Launches for the gradients of a norm: of the rows by `function`, which is given `parts` and leaves the mean and the scale of each; then of what columns are weighed by and, where there is one, of
-    /// what is added to them.
-    fn norm_backward(
-        &self,
-        function: impl Fn(Plan) -> KernelFn,
-        stream: &Stream,
-        parts: &[Part],
-        columns: &[(&'static str, usize)],
-        epsilon: f32,
-        args: &[KernelArg<'_>],
-    ) -> Result<()> {
-        let name = function(self.best()).name();
-        let mut all = parts.to_vec();
-        all.extend(columns.iter().map(|(name, _)| Part::Columns(name)));
-        check(name, &self.operands(&all), args)?;
-        let (of_rows, of_columns) = args.split_at(parts.len());
-        for (arg, part) in args.iter().zip(&all) {
-            let (Part::Read(operand) | Part::Written(operand) | Part::Columns(operand)) = *part else {
-                continue;
-            };
-            self.is_held(name, operand, arg)?;
+        parts.push(Part::Columns("dweight"));
+        if self.centred {
+            parts.push(Part::Columns("dbias"));
         }
+        let name = self.function().name();
+        let rows = &self.rows;
+        check(name, &rows.operands(&parts), args)?;
+        for (arg, part) in args.iter().zip(&parts) {
+            if let Part::Read(operand) | Part::Written(operand) | Part::Columns(operand) = *part {
+                check_held(name, operand, arg, rows.element)?;
+            }
+        }
+        let columns = if self.centred { 2 } else { 1 };
+        let (of_rows, of_columns) = args.split_at(args.len() - columns);
+        let [x, weight, dy, .., dx] = of_rows else {
+            // `check` has counted them.
+            return Ok(());
+        };
+        // What is not there is read as `dy` is.
+        let beside = &of_rows[of_rows.len() - 2];
         let device = stream.device();
-        let slices = self.rows.div_ceil(SLICE).min(MOST_SLICES);
-        let scales = device.alloc::<f32>(2 * self.rows)?;
-        let sums = device.alloc::<f32>(2 * slices * self.columns)?;
-        if !self.is_empty() {
-            let mut with_scales = of_rows.to_vec();
-            with_scales.push(scales.arg());
-            let mut parts = parts.to_vec();
-            parts.push(Part::Other("scales", 2 * self.rows));
-            self.launch(function, stream, &parts, args![epsilon], &with_scales)?;
-            self.add_columns(
-                stream,
-                [&of_rows[0], &of_rows[2]],
-                &scales,
-                &sums,
-                (slices, columns.len() == 2),
-            )?;
-        }
-        for ((_, which), arg) in columns.iter().zip(of_columns) {
-            let mut function = instance!(self.element, norm_backward::norm_columns_total,);
-            if device.backend() == BackendKind::Cuda {
-                // SAFETY: columns are compared with how many there are, for each of which the result has room, as `check` has found, and each slice has two numbers.
-                function = unsafe { unchecked(function) };
-            }
-            let all = args![self.columns, slices, which * self.columns, &sums, arg.clone()];
-            let blocks = u32::try_from(self.columns.div_ceil(256)).unwrap_or(u32::MAX);
-            if blocks > 0 {
-                stream.launch(&function, LaunchConfig::new(blocks, 256), all)?;
-            }
+        let (slices, sums) = match self.held() {
+            _ if rows.is_empty() => (0, device.alloc::<f32>(0)?),
+            Some(held) => self.launch_held(stream, &held, [x, weight, dy, beside, dx])?,
+            None => self.launch_twice(stream, [x, weight, dy, beside, dx])?,
+        };
+        for (which, arg) in of_columns.iter().enumerate() {
+            let from = (which * rows.columns).min(sums.len());
+            let sums = sums.slice(from..)?;
+            let shape = [rows.columns, slices, columns * rows.columns];
+            ReduceKernel::add_slices(stream, rows.element, shape, [sums.arg(), arg.clone()])?;
         }
         Ok(())
     }
 
-    /// Adds up columns of slices of the rows: of `dy` times the normed `x`, and of `dy`.
-    fn add_columns(
+    /// One launch for rows, which leaves slices of the columns' sums.
+    fn launch_held(
         &self,
         stream: &Stream,
-        matrices: [&KernelArg<'_>; 2],
-        scales: &Buffer<f32>,
-        sums: &Buffer<f32>,
-        (slices, centred): (usize, bool),
-    ) -> Result<()> {
-        let matrices = matrices.map(KernelArg::clone);
-        let pieces = match self.best().pieces {
-            true => self.in_pieces(&[Part::Read("x"), Part::Read("dy")], &matrices),
-            false => None,
+        held: &Held,
+        matrices: [&KernelArg<'_>; 5],
+    ) -> Result<(usize, Buffer<f32>)> {
+        let rows = &self.rows;
+        let plan = rows.plan_on(stream);
+        let parts = [Part::Read("x"); 5];
+        let all = matrices.map(KernelArg::clone);
+        let pieces = if plan.pieces {
+            rows.in_pieces(&parts, &all)
+        } else {
+            None
         };
-        let count = if pieces.is_some() { self.element.piece() } else { 1 };
-        macro_rules! of {
-            ($piece:ty, $count:literal) => {
-                match centred {
-                    false => norm_backward::norm_columns::kernel::<$piece, $count, false>(),
-                    true => norm_backward::norm_columns::kernel::<$piece, $count, true>(),
-                }
-            };
-        }
-        let mut function = match (self.element, pieces.is_some()) {
-            (Element::F32, false) => of!(f32, 1),
-            (Element::F32, true) => of!(F32s, 4),
-            (Element::F16, false) => of!(half::f16, 1),
-            (Element::F16, true) => of!(F16s, 8),
-            (Element::Bf16, false) => of!(half::bf16, 1),
-            (Element::Bf16, true) => of!(Bf16s, 8),
+        let plan = Plan {
+            pieces: pieces.is_some(),
+            ..plan
         };
-        if stream.device().backend() == BackendKind::Cuda {
-            // SAFETY: rows and pieces are compared with how many there are, for which the matrices have room, as `check` has found; each row has two scales, and each slice two numbers a
-            // column. Indices into the block's memory are below its 256 lanes, into a piece constants.
-            function = unsafe { unchecked(function) };
-        }
-        let [wide, _] = SIDES;
-        let blocks = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let grid = (blocks((self.columns / count).div_ceil(wide)), blocks(slices));
-        let mut all = args![
-            self.rows,
-            self.columns / count,
-            self.pitches[0] / count,
-            self.rows.div_ceil(slices)
+        let unit = if plan.pieces { rows.element.piece() } else { 1 };
+        let teams = held.blocks * (held.lanes / held.team);
+        let columns = if self.centred { 2 } else { 1 };
+        let sums = stream.device().alloc::<f32>(teams * columns * rows.columns)?;
+        let [read, written] = rows.pitches.map(|pitch| pitch / unit);
+        let mut given = args![
+            rows.rows,
+            rows.columns / unit,
+            read,
+            written,
+            rows.rows.div_ceil(teams),
+            self.epsilon
         ]
         .to_vec();
-        all.extend(pieces.unwrap_or(matrices.to_vec()));
-        all.extend([scales.arg(), sums.arg()]);
-        Ok(stream.launch(&function, LaunchConfig::new(grid, 256), &all)?)
+        given.extend(pieces.unwrap_or(all.to_vec()));
+        given.push(sums.arg());
+        // SAFETY: `check` has found that each matrix has room for its rows, with whose number each row is compared, as its pieces are with how many it has; sums have been made for each team of lanes.
+        // Indices into registers are constants, those into the block's memory below its lanes.
+        let function = unsafe { unchecked_on(stream, self.planned(plan)) };
+        let config = LaunchConfig::new(number(held.blocks), number(held.lanes));
+        stream.launch(&function, config, &given)?;
+        Ok((teams, sums))
     }
 
-    /// Whether a buffer holds the kernel's type: what several launches work on is compared before the first.
-    pub(super) fn is_held(
-        &self,
-        kernel: &'static str,
-        operand: &'static str,
-        arg: &KernelArg<'_>,
-    ) -> Result<()> {
-        match arg {
-            KernelArg::Buffer(buffer) if !self.element.is(buffer.element()) => Err(Error::Stored {
-                kernel,
-                operand,
-                found: buffer.element().to_string(),
-                element: format!("{:?}", self.element),
-            }),
-            _ => Ok(()),
+    /// A launch for rows, which leaves the mean and the scale of each, and one for columns.
+    fn launch_twice(&self, stream: &Stream, matrices: [&KernelArg<'_>; 5]) -> Result<(usize, Buffer<f32>)> {
+        let rows = &self.rows;
+        let device = stream.device();
+        let [x, weight, dy, beside, dx] = matrices.map(KernelArg::clone);
+        // Columns are added up when `dx` has been written, where one of both may be.
+        let bytes = rows.element.bytes();
+        let operand = Operand {
+            pitch: rows.pitches[0],
+            ..Operand::dense("x", rows.rows, rows.columns)
+        };
+        let mut copies = Vec::new();
+        for matrix in [&x, &dy] {
+            let is_lost = match (matrix, &dx) {
+                (KernelArg::Buffer(matrix), KernelArg::Buffer(dx)) => matrix.ptr().overlaps(dx.ptr()),
+                _ => false,
+            };
+            copies.push(match is_lost {
+                true => {
+                    let copy = device.alloc::<u8>(rows.rows * rows.pitches[0] * bytes)?;
+                    let to = rows.element.of_bytes(&copy);
+                    transpose::copy(stream, (bytes, false), [&operand; 2], [matrix, &to])?;
+                    Some(copy)
+                }
+                false => None,
+            });
         }
+        let slices = rows.rows.div_ceil(SLICE).min(MOST_SLICES);
+        let scales = device.alloc::<f32>(2 * rows.rows)?;
+        let parts = [
+            Part::Read("x"),
+            Part::Columns("weight"),
+            Part::Read("dy"),
+            Part::Read("beside"),
+            Part::Written("dx"),
+            Part::Other("scales", 2 * rows.rows),
+        ];
+        let given = [x.clone(), weight, dy.clone(), beside, dx, scales.arg()];
+        let more = args![1usize, self.epsilon];
+        rows.launch(|plan| self.planned(plan), stream, &parts, more, &given)?;
+
+        let kept = copies.iter().zip([x, dy]).map(|(copy, matrix)| match copy {
+            Some(copy) => rows.element.of_bytes(copy),
+            None => matrix,
+        });
+        let both: Vec<KernelArg<'_>> = kept.collect();
+        let pieces = match rows.best().pieces {
+            true => rows.in_pieces(&[Part::Read("x"), Part::Read("dy")], &both),
+            false => None,
+        };
+        let unit = if pieces.is_some() { rows.element.piece() } else { 1 };
+        let function = match self.centred {
+            false => piece_instance!(rows.element, pieces.is_some(), norm_backward::norm_columns, false),
+            true => piece_instance!(rows.element, pieces.is_some(), norm_backward::norm_columns, true),
+        };
+        let columns = if self.centred { 2 } else { 1 };
+        let sums = device.alloc::<f32>(columns * slices * rows.columns)?;
+        // SAFETY: rows and pieces are compared with how many there are, for which the matrices have room, as `check` has found; each row has two scales, and each slice a number or two a
+        // column. Indices into the block's memory are below its 256 lanes, into a piece constants.
+        let function = unsafe { unchecked_on(stream, function) };
+        let grid = (number((rows.columns / unit).div_ceil(32)), number(slices));
+        let mut given = args![
+            rows.rows,
+            rows.columns / unit,
+            rows.pitches[0] / unit,
+            rows.rows.div_ceil(slices)
+        ]
+        .to_vec();
+        given.extend(pieces.unwrap_or(both));
+        given.extend([scales.arg(), sums.arg()]);
+        stream.launch(&function, LaunchConfig::new(grid, 256), &given)?;
+        Ok((slices, sums))
     }
 }

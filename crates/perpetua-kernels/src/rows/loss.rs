@@ -1,13 +1,13 @@
 //! Cross entropy and its gradient: what launches take. Must not know how lanes compute them.
 
-use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
+use perpetua_device::{KernelArg, LaunchConfig, Stream};
 use perpetua_language::{KernelFn, args};
 
 use super::{Part, Plan, Rows, Team, cross_entropy, row_instance};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of, unchecked};
-use crate::operand::check;
+use crate::kernel::{Kernel, ptx_unchecked, unchecked_on};
+use crate::operand::{check, check_held, check_type};
 
 /// What is made of the losses of all rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -130,37 +130,13 @@ impl CrossEntropyKernel {
     }
 }
 
-/// Whether a buffer of another type than the matrices' has this one.
-fn is_of(kernel: &'static str, operand: &'static str, arg: &KernelArg<'_>, labels: bool) -> Result<()> {
-    match arg {
-        KernelArg::Buffer(buffer) => {
-            let ty = buffer.element();
-            let (fits, element) = match labels {
-                true => (ty.is::<i32>(), "i32"),
-                false => (ty.is::<f32>(), "f32"),
-            };
-            match fits {
-                true => Ok(()),
-                false => Err(Error::Stored {
-                    kernel,
-                    operand,
-                    found: ty.to_string(),
-                    element: element.into(),
-                }),
-            }
-        }
-        KernelArg::Value(_) => Ok(()),
-    }
-}
-
 impl Kernel for CrossEntropyKernel {
     fn function(&self) -> KernelFn {
         self.planned(self.loss.rows.best())
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -180,7 +156,7 @@ impl Kernel for CrossEntropyKernel {
         ];
         let planned = |plan| self.planned(plan);
         let more = args![ignored, smoothing];
-        let mut function = match reduction {
+        let function = match reduction {
             Reduction::None => return rows.launch(planned, stream, &parts, more, args),
             Reduction::Mean => cross_entropy::cross_entropy_total::kernel::<true>(),
             Reduction::Sum => cross_entropy::cross_entropy_total::kernel::<false>(),
@@ -189,17 +165,15 @@ impl Kernel for CrossEntropyKernel {
         all.push(Part::Other("total", 2));
         check(name, &rows.operands(&all), args)?;
         if let [x, labels, losses, logs, total] = args {
-            rows.is_held(name, "x", x)?;
-            is_of(name, "labels", labels, true)?;
+            check_held(name, "x", x, rows.element)?;
+            check_type::<i32>(name, "labels", labels)?;
             for (operand, arg) in [("losses", losses), ("logs", logs), ("total", total)] {
-                is_of(name, operand, arg, false)?;
+                check_type::<f32>(name, operand, arg)?;
             }
             rows.launch(planned, stream, &parts, more, &args[..4])?;
-            if stream.device().backend() == BackendKind::Cuda {
-                // SAFETY: rows are compared with how many there are, for each of which `check` has found a label and a loss, and two places for what they are together. Indices
-                // into the block's memory are below its 512 lanes.
-                function = unsafe { unchecked(function) };
-            }
+            // SAFETY: rows are compared with how many there are, for each of which `check` has found a label and a loss, and two places for what they are together. Indices
+            // into the block's memory are below its 512 lanes.
+            let function = unsafe { unchecked_on(stream, function) };
             let all = args![rows.rows, ignored, losses.clone(), labels.clone(), total.clone()];
             stream.launch(&function, LaunchConfig::new(1, 512), all)?;
         }
@@ -257,8 +231,7 @@ impl Kernel for CrossEntropyBackwardKernel {
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {

@@ -8,14 +8,13 @@ mod gradients;
 mod loss;
 mod norm;
 mod norm_backward;
-mod reduce;
+mod row;
 mod select;
 mod selection;
 mod softmax;
 
 pub use gradients::{LayerNormBackwardKernel, RmsNormBackwardKernel, SoftmaxBackwardKernel};
 pub use loss::{CrossEntropyBackwardKernel, CrossEntropyKernel, Reduction};
-pub(crate) use reduce::across;
 pub use selection::{ArgmaxKernel, TopKKernel};
 
 use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
@@ -24,7 +23,7 @@ use perpetua_language::{KernelFn, args};
 
 use crate::element::Element;
 use crate::error::Result;
-use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::kernel::{Kernel, number, ptx_unchecked, unchecked_on};
 use crate::operand::{Operand, check};
 
 /// A matrix whose rows are worked on.
@@ -38,6 +37,8 @@ struct Rows {
     lanes: Option<u32>,
     /// Whether rows need not begin where pieces do: then sizes and pitches count numbers.
     loose: bool,
+    /// Whether gradients read rows twice that they could keep.
+    twice: bool,
 }
 
 /// A buffer of a launch.
@@ -81,7 +82,7 @@ enum Team {
 
 /// The instance of a kernel over rows: its type of pieces and what it knows of them, then what the caller adds.
 macro_rules! row_instance {
-    ($element:expr, $plan:expr, $kernel:path, $($more:tt)*) => {{
+    ($element:expr, $plan:expr, $kernel:path, $($more:tt),*) => {{
         use $kernel as function;
         macro_rules! of_piece {
             ($piece:ty, $count:literal) => {
@@ -120,6 +121,7 @@ impl Rows {
             element: Element::F32,
             lanes: None,
             loose: false,
+            twice: false,
         }
     }
 
@@ -148,6 +150,17 @@ impl Rows {
             team: self.team(),
             pieces: self.loose || whole(&self.columns) && self.pitches.iter().all(whole),
             meets: true,
+        }
+    }
+
+    /// The same for this stream's device.
+    fn plan_on(&self, stream: &Stream) -> Plan {
+        let device = stream.device();
+        Plan {
+            // A row's lanes are consecutive ones, which wgpu does not promise of a subgroup's.
+            meets: device.backend() != BackendKind::Wgpu
+                && device.info().capabilities.contains(&Capability::Subgroups),
+            ..self.best()
         }
     }
 
@@ -192,15 +205,11 @@ impl Rows {
         more: &[KernelArg<'_>],
         args: &[KernelArg<'_>],
     ) -> Result<()> {
-        let mut plan = self.best();
+        let mut plan = self.plan_on(stream);
         check(function(plan).name(), &self.operands(parts), args)?;
         if self.rows == 0 {
             return Ok(());
         }
-        let device = stream.device();
-        // A row's lanes are consecutive ones, which wgpu does not promise of a subgroup's.
-        plan.meets = device.backend() != BackendKind::Wgpu
-            && device.info().capabilities.contains(&Capability::Subgroups);
         let pieces = if plan.pieces {
             self.in_pieces(parts, args)
         } else {
@@ -219,17 +228,14 @@ impl Rows {
             Team::Long => (512, 512),
         };
         let lanes = self.lanes.unwrap_or(lanes);
-        let blocks = u32::try_from(self.rows.div_ceil((lanes / team) as usize)).unwrap_or(u32::MAX);
+        let blocks = number(self.rows.div_ceil((lanes / team) as usize));
         let [x_pitch, y_pitch] = self.pitches.map(|pitch| pitch / count);
         let mut all = args![self.rows, self.columns / count, x_pitch, y_pitch].to_vec();
         all.extend_from_slice(more);
         all.extend_from_slice(pieces.as_deref().unwrap_or(args));
-        let mut function = function(plan);
-        if device.backend() == BackendKind::Cuda {
-            // SAFETY: `check` has found that each buffer has room for its rows, and a lane reads and writes pieces below the row's end in rows that there are, and of
-            // what there is once a row the row's own. Indices into registers are constants, those into the block's memory below its lanes.
-            function = unsafe { unchecked(function) };
-        }
+        // SAFETY: `check` has found that each buffer has room for its rows, and a lane reads and writes pieces below the row's end in rows that there are, and of
+        // what there is once a row the row's own. Indices into registers are constants, those into the block's memory below its lanes.
+        let function = unsafe { unchecked_on(stream, function(plan)) };
         Ok(stream.launch(&function, LaunchConfig::new(blocks, lanes), &all)?)
     }
 
@@ -317,8 +323,7 @@ impl Kernel for SoftmaxKernel {
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -375,8 +380,7 @@ impl Kernel for LayerNormKernel {
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -449,8 +453,7 @@ impl Kernel for RmsNormKernel {
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_unchecked(self.function(), sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {

@@ -2,14 +2,15 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::{Place, TURN, across, fetch, place, store};
+use super::row::{Place, TURN, fetch, place, store};
 use crate::element::Piece;
+use crate::lanes::across;
 
 /// The sum over a row's lanes of `term` of each of its numbers: of those that the lane holds, and of those from the piece `rest` on, which it reads. The lane has
 /// no others; what `term` makes of `absent` is nothing.
 #[device]
 #[allow(clippy::too_many_arguments, reason = "where a row is, and who works on it")]
-pub(super) fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const MEETS: bool>(
+fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usize, const MEETS: bool>(
     part: &mut [f32; 512],
     lane: usize,
     x: &[M],
@@ -32,6 +33,41 @@ pub(super) fn sum<M: Piece, const N: usize, const LANES: usize, const HELD: usiz
         at += TURN / N * LANES;
     }
     across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b)
+}
+
+/// The mean of a row, or 0 where it is not `CENTRED`, and what its numbers are scaled by: one over the root of the mean of their squares. What a lane holds of what is not there becomes the mean.
+#[device]
+#[allow(clippy::too_many_arguments, reason = "where a row is, and who works on it")]
+pub(super) fn moments<
+    M: Piece,
+    const N: usize,
+    const LANES: usize,
+    const HELD: usize,
+    const MEETS: bool,
+    const CENTRED: bool,
+>(
+    part: &mut [f32; 512],
+    lane: usize,
+    x: &[M],
+    from: usize,
+    end: usize,
+    held: &mut [f32; HELD],
+    columns: f32,
+    epsilon: f32,
+) -> (f32, f32) {
+    let mut mean = 0.0;
+    if CENTRED {
+        mean = sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, *held, 0.0, |x| x) / columns;
+        // What is not there is as far from the mean as the mean itself.
+        for i in 0..HELD {
+            if i / N * LANES + lane % LANES >= end {
+                held[i] = mean;
+            }
+        }
+    }
+    let squares =
+        sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, *held, mean, |x| (x - mean) * (x - mean));
+    (mean, (squares / columns + epsilon).sqrt().recip())
 }
 
 /// The layer norm of each row.
@@ -162,19 +198,8 @@ fn norm<
     let (from, to) = (row * x_pitch, row * y_pitch);
     let columns = (pieces * N) as f32;
 
-    let mut mean = 0.0;
-    if CENTRED {
-        mean = sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, held, 0.0, |x| x) / columns;
-        // What is not there is as far from the mean as the mean itself.
-        for i in 0..HELD {
-            if i / N * LANES + within >= end {
-                held[i] = mean;
-            }
-        }
-    }
-    let squares =
-        sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, held, mean, |x| (x - mean) * (x - mean));
-    let scale = (squares / columns + epsilon).sqrt().recip();
+    let (mean, scale) =
+        moments::<M, N, LANES, HELD, MEETS, CENTRED>(part, lane, x, from, end, &mut held, columns, epsilon);
 
     for turn in 0..HELD / TURN {
         let mut numbers = [0.0f32; TURN];

@@ -2,8 +2,9 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::{Place, across, fetch, place};
+use super::row::{Place, fetch, place};
 use crate::element::{Piece, Storage};
+use crate::lanes::across;
 
 /// Most numbers that are selected of a row.
 pub(super) const MOST: usize = 1024;

@@ -2,8 +2,9 @@
 
 use perpetua::prelude::*;
 
-use super::reduce::{Place, TURN, across, fetch, place, store};
+use super::row::{Place, TURN, fetch, place, store};
 use crate::element::Piece;
+use crate::lanes::across;
 
 /// The maximum of what has been seen and of further numbers, and the sum of the exponentials against it.
 #[device]

@@ -112,6 +112,13 @@ fn norm_of<T: Stored>(case: &mut Case, centred: bool) -> Result<(), Failed> {
     let of_columns = [(); 2].map(|()| case.matrix::<T>([1, columns, columns], &vec![7.0; columns]));
     let [dweight, dbias] = of_columns;
     let (dweight, dbias) = (dweight?, dbias?);
+    // The gradient may go where one of the matrices is.
+    let dx = match case.below(4) {
+        0 if pitches[0] == pitches[1] => dy_buffer.clone(),
+        1 if pitches[0] == pitches[1] => x_buffer.clone(),
+        _ => dx,
+    };
+    let twice = case.chance(3);
     let stream = case.device.default_stream();
     let (given, what) = (
         args![&x_buffer.part, &weight_buffer.part, &dy_buffer.part],
@@ -120,9 +127,12 @@ fn norm_of<T: Stored>(case: &mut Case, centred: bool) -> Result<(), Failed> {
     let mut all = given.to_vec();
     let name = match (centred, residual) {
         (true, _) => {
-            let kernel = LayerNormBackwardKernel::new(rows, columns, epsilon)
+            let mut kernel = LayerNormBackwardKernel::new(rows, columns, epsilon)
                 .with_pitches(what[0], what[1])
                 .with_element(T::ELEMENT);
+            if twice {
+                kernel = kernel.reading_twice();
+            }
             all.extend([dx.part.arg(), dweight.part.arg(), dbias.part.arg()]);
             kernel.launch(&stream, &all)?;
             format!("{kernel:?}")
@@ -131,6 +141,9 @@ fn norm_of<T: Stored>(case: &mut Case, centred: bool) -> Result<(), Failed> {
             let mut kernel = RmsNormBackwardKernel::new(rows, columns, epsilon)
                 .with_pitches(what[0], what[1])
                 .with_element(T::ELEMENT);
+            if twice {
+                kernel = kernel.reading_twice();
+            }
             if residual {
                 kernel = kernel.with_residual();
                 all.push(beside_buffer.part.arg());

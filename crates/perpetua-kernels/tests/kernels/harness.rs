@@ -113,7 +113,11 @@ impl Case {
         }
         let whole = self.device.upload(&all)?;
         // A buffer may be longer than what it is used for, by any number of elements.
-        let more = if len > 0 && self.chance(3) { self.below(8) } else { 0 };
+        let more = if len > 0 && self.chance(3) {
+            self.below(8)
+        } else {
+            0
+        };
         let part = whole.slice(margin..margin + len + more)?;
         Ok(Guarded {
             whole,
@@ -164,6 +168,7 @@ stored! {
 }
 
 /// A matrix in surroundings that nothing may touch.
+#[derive(Clone)]
 pub(crate) struct Guarded<T: GpuType> {
     whole: Buffer<T>,
     pub(crate) part: Buffer<T>,

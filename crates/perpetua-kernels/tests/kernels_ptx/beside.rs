@@ -1,8 +1,8 @@
-//! What goes beside products.
+//! Products of few rows, and what goes beside products.
 
 use perpetua_kernels::{
-    ArgmaxKernel, DropoutKernel, Element, EmbeddingBackwardKernel, GatherKernel, RandomKernel, ReduceKernel,
-    RotaryKernel, TopKKernel, TransposeKernel,
+    ArgmaxKernel, DropoutKernel, Element, EmbeddingBackwardKernel, GatherKernel, GemmKernel, RandomKernel,
+    ReduceKernel, RotaryKernel, TopKKernel, TransposeKernel,
 };
 
 use super::check;
@@ -31,6 +31,18 @@ fn beside_products() {
             check(
                 &ReduceKernel::sum(&[8, 128, 256], &axes).with_element(element),
                 96,
+            );
+        }
+    }
+}
+
+#[test]
+fn thin() {
+    for element in [Element::F32, Element::F16, Element::Bf16] {
+        for (rows, registers) in [(1, 128), (4, 128), (16, 255)] {
+            check(
+                &GemmKernel::thin(rows, 4096, 4096).with_element(element),
+                registers,
             );
         }
     }
