@@ -34,11 +34,16 @@ fn all_seen<M: Piece, const N: usize, const LANES: usize, const TURN: usize>(
     adds: bool,
 ) -> [f32; 3] {
     let (mut highest, mut sum, mut all) = (f32::NEG_INFINITY, 0.0f32, 0.0f32);
+    let is_ragged = span.skipped > 0 || span.left < N as u32;
     let mut at = within;
+    // The next numbers are on their way while these are worked on.
+    let mut next = fetch::<M, N, LANES, TURN>(x, span.first, at, span.pieces, f32::NEG_INFINITY);
     while at < span.pieces {
-        let mut numbers = fetch::<M, N, LANES, TURN>(x, span.first, at, span.pieces, f32::NEG_INFINITY);
-        if N > 1 {
-            // Of others' numbers in the row's pieces nothing is known.
+        let mut numbers = next;
+        let behind = at + TURN / N * LANES;
+        next = fetch::<M, N, LANES, TURN>(x, span.first, behind, span.pieces, f32::NEG_INFINITY);
+        // Of others' numbers in the row's first and last piece nothing is known.
+        if N > 1 && is_ragged && (at == 0 || behind >= span.pieces) {
             for i in 0..TURN {
                 if !is_own(span, at + i / N * LANES, (i % N) as u32) {
                     numbers[i] = f32::NEG_INFINITY;
@@ -54,7 +59,7 @@ fn all_seen<M: Piece, const N: usize, const LANES: usize, const TURN: usize>(
                 }
             }
         }
-        at += TURN / N * LANES;
+        at = behind;
     }
     [highest, sum, all]
 }
@@ -97,6 +102,20 @@ pub(super) fn cross_entropy<
         left: (skipped + columns + N - pieces * N) as u32,
     };
 
+    // What the label's score takes to come is no time behind the rest.
+    let (mut label, mut score) = (ignored, f32::NAN);
+    if row < rows && within == 0 {
+        label = labels[row];
+        if label >= 0 && (label as usize) < columns {
+            let place = from + label as usize;
+            let numbers = x[place / N].spread();
+            for j in 0..N {
+                if j == place % N {
+                    score = numbers[j];
+                }
+            }
+        }
+    }
     // Without pieces each number takes a register for its place, too.
     let [highest, mut sum, all] = if N == 1 {
         all_seen::<M, N, LANES, 8>(x, span, within, smoothing > 0.0)
@@ -108,22 +127,14 @@ pub(super) fn cross_entropy<
         sum *= near_power(highest - most);
     }
     let sum = across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b);
-    let all = across::<f32, LANES, MEETS>(part, lane, all, |a, b| a + b);
+    let mut all = all;
+    if smoothing > 0.0 {
+        all = across::<f32, LANES, MEETS>(part, lane, all, |a, b| a + b);
+    }
     if row < rows && within == 0 {
         let log = most + sum.ln();
-        let label = labels[row];
         let mut loss = 0.0f32;
         if label != ignored {
-            let mut score = f32::NAN;
-            if label >= 0 && (label as usize) < columns {
-                let place = from + label as usize;
-                let numbers = x[place / N].spread();
-                for j in 0..N {
-                    if j == place % N {
-                        score = numbers[j];
-                    }
-                }
-            }
             loss = log - (1.0 - smoothing) * score;
             if smoothing > 0.0 {
                 loss -= smoothing * (all / columns as f32);
