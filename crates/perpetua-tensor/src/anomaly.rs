@@ -42,13 +42,18 @@ pub fn detect_anomaly<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     work()
 }
 
+/// Whether a hunt is on.
+pub(crate) fn is_on() -> bool {
+    HUNTS.get()
+}
+
 /// What was found so far in a graph.
 pub(crate) struct Hunt(Vec<bool>);
 
 impl Hunt {
     /// Of a graph whose known values are looked at first; nothing where no hunt is on.
     pub(crate) fn of(graph: &Graph, values: &[Option<DynBuffer>]) -> Result<Option<Hunt>> {
-        if !HUNTS.get() {
+        if !is_on() {
             return Ok(None);
         }
         let mut hunt = Hunt(vec![false; graph.0.len()]);

@@ -19,12 +19,14 @@
 //! In the order in which an operation passes: [`table`] has its rules, `tensor` and `create` record it, `view` has views, `gather`,
 //! `sort`, `window` and `einsum` what is made of several steps, `graph` walks
 //! what is recorded, `fuse` divides it into kernels, `emit` generates them, `run` compiles and launches them; `gradient` records derivatives,
-//! `optimise` steps along them, `transform` makes
-//! functions of functions, `compile` records one once; `work` finds the device on which an operator is done sooner.
+//! `algebra` has functions of matrices that the host computes, `optimise` steps along them, `transform` makes
+//! functions of functions, `compile` records one once, `replay` runs it again; `work` finds the device on which an operator is done sooner.
 
 #[macro_use]
 mod place;
 
+#[cfg(feature = "linalg")]
+mod algebra;
 mod anomaly;
 pub mod backends;
 mod compile;
@@ -54,6 +56,7 @@ mod order;
 mod random;
 mod read;
 mod reduce;
+mod replay;
 mod run;
 #[cfg(feature = "safetensors")]
 mod safetensors;
@@ -77,7 +80,7 @@ pub use error::{Error, Result};
 pub use explain::Explanation;
 pub use function::{checkpoint, clip_grad_norm};
 pub use memory::{MemoryPlan, MemoryStep};
-pub use node::{Argument, Function, Tensor, no_grad};
+pub use node::{Argument, Function, HostValues, OnHost, Tensor, no_grad};
 pub use operand::Operand;
 pub use optimise::Adam;
 pub use perpetua_device::{Data, Device};
@@ -87,6 +90,8 @@ pub use run::Statistics;
 pub use safetensors::{load_safetensors, save_safetensors};
 pub use shape::{Axes, Shape};
 pub use stay::Stay;
+#[cfg(feature = "linalg")]
+pub use table::MatrixNorm;
 pub use table::Unique;
 pub use transform::{grad, jvp, vjp, vmap};
 pub use view::Slice;

@@ -145,13 +145,24 @@ pub trait Function: MaybeSend + MaybeSync + 'static {
     /// Submits what computes the result, none of which is there yet, to a stream. It is called once for each value, and again when a compiled function is captured.
     ///
     /// # Errors
-    /// What the device says.
+    /// What the device says. A function has this or [`Function::on_host`].
     fn launch(
         &self,
         stream: &Stream,
-        operands: &[Argument<'_>],
-        result: Argument<'_>,
-    ) -> perpetua_device::Result<()>;
+        _operands: &[Argument<'_>],
+        _result: Argument<'_>,
+    ) -> perpetua_device::Result<()> {
+        Err(perpetua_device::Error::Unsupported {
+            backend: stream.device().backend(),
+            operation: "launch a function without a kernel",
+            remedy: "give it `Function::launch` or `Function::on_host`",
+        })
+    }
+
+    /// What computes the result on the host, in place of a kernel: the operands are waited for when it is computed.
+    fn on_host(&self) -> Option<&dyn OnHost> {
+        None
+    }
 
     /// What the operands' gradients are where the result's is `gradient`, of other operators; `None` for an operand without one. Without this to ask for a gradient is an error.
     fn gradient(
@@ -167,6 +178,26 @@ pub trait Function: MaybeSend + MaybeSync + 'static {
     fn is_for_each(&self) -> bool {
         false
     }
+}
+
+/// The values of an operand of what is computed on the host.
+#[derive(Clone, Copy, Debug)]
+pub struct HostValues<'a> {
+    /// Its shape.
+    pub shape: &'a [usize],
+    /// Its elements' type.
+    pub dtype: DType,
+    /// Its elements' bytes, with one element behind the other.
+    pub bytes: &'a [u8],
+}
+
+/// What a [`Function`] computes on the host.
+pub trait OnHost {
+    /// The bytes of the result's elements, one behind the other; or the rule that values break.
+    ///
+    /// # Errors
+    /// The rule, and what to do.
+    fn compute(&self, operands: &[HostValues<'_>]) -> Result<Vec<u8>, String>;
 }
 
 /// A function of tensors that recorded operations hold.

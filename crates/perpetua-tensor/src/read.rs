@@ -63,6 +63,18 @@ impl Tensor {
         }))
     }
 
+    /// The rule that the values of its operands break.
+    pub(crate) fn broken(&self, rule: String) -> Error {
+        let operands = self.0.sources();
+        let texts: Vec<String> = operands.iter().map(|operand| operand.0.describe()).collect();
+        Error::Rule {
+            operation: crate::table::name_of(&self.0),
+            operands: texts.join(" and "),
+            rule,
+            at: self.0.at(),
+        }
+    }
+
     pub(crate) fn device_error(&self, cause: perpetua_device::Error) -> Error {
         Error::Device {
             operation: crate::table::name_of(&self.0).into(),

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fuse::Plan;
 use crate::graph::Graph;
 use crate::library::Library;
-use crate::node::{Function, Op, Tensor};
+use crate::node::{Function, OnHost, Op, Tensor};
 use crate::shape::Shape;
 use crate::table::name_of;
 
@@ -54,6 +54,14 @@ impl Step {
         }
         let built = build(graph, group, &is_stored).map_err(|_| wrong(tensor, "it has no recipe"))?;
         Ok(Step::Launch(Box::new(built)))
+    }
+
+    /// What computes it on the host, of which values.
+    pub(crate) fn on_host(&self) -> Option<(&dyn OnHost, &[(usize, Shape, DType)])> {
+        match self {
+            Step::Function(function, sources) => function.on_host().map(|host| (host, &sources[..])),
+            _ => None,
+        }
     }
 
     /// The values that it needs.

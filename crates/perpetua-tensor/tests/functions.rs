@@ -306,6 +306,30 @@ fn the_first_nan_is_found_with_its_operator_line_and_index() {
         // In a gradient: 0 times infinity, of the square root at 0.
         let z = || (&x * 0.0).sqrt().sum(..);
         assert_eq!(detect_anomaly(|| z().to_vec::<f32>()).expect("zeros"), [0.0]);
+        // In compiled functions, too, however often they have run.
+        let compiled = compile(|x| Ok(vec![(&x[0] - 2.0).log() * 3.0]));
+        let good = Tensor::from_slice(&[3.0f32, 4.0], [2], &device);
+        for _ in 0..3 {
+            compiled.call(&[&good]).expect("logarithms");
+        }
+        let bad = Tensor::from_slice(&[3.0f32, 1.0], [2], &device);
+        let line = line!() - 6;
+        let error = detect_anomaly(|| compiled.call(&[&bad]).map(|_| ()))
+            .expect_err("NaN")
+            .to_string();
+        assert!(
+            error.contains(&format!(":{line}: `log` of f32[2] gave NaN, first at [1]")),
+            "{error}"
+        );
+        detect_anomaly(|| compiled.call(&[&good]).map(|_| ())).expect("none");
+        let given = Tensor::from_slice(&[f32::NAN, 1.0], [2], &device);
+        let error = detect_anomaly(|| compiled.call(&[&given]).map(|_| ()))
+            .expect_err("NaN")
+            .to_string();
+        assert!(
+            error.contains("`from_slice` of f32[2] gave NaN, first at [0]"),
+            "{error}"
+        );
         let gradient = || z().grad(&[&x]).map(|mut all| all.remove(0));
         says(detect_anomaly(|| gradient()?.to_vec()), "`multiply` of f32[2, 2]");
         // What was there before, and what sorting fills up with.
@@ -355,8 +379,32 @@ fn a_checked_capture_says_what_changed() {
     call("");
     state.borrow_mut().1 = Tensor::ones([2], DType::F32, &device);
     call("`full` f32[2]");
+    // Constants that are made inside are the same if their values are.
     state.borrow_mut().1 = Tensor::from_slice(&[1.0f32, 2.0], [2], &device);
+    call("");
+    state.borrow_mut().1 = Tensor::from_slice(&[1.0f32, 2.5], [2], &device);
     call("`from_slice` f32[2]");
+    // So are tensors that were computed before.
+    let computed = |by: f32| {
+        let sum = &x + f64::from(by);
+        sum.realize().expect("a value");
+        sum
+    };
+    let other = std::cell::RefCell::new(computed(1.0));
+    let f = compile(|x| {
+        Ok(vec![
+            &x[0] * &*other.borrow() + Tensor::from_slice(&[7.0f32], [1], &device),
+        ])
+    })
+    .checked();
+    for (by, is_same) in [(1.0, true), (1.0, true), (2.0, false), (1.0, true)] {
+        *other.borrow_mut() = computed(by);
+        let found = f.call(&[&x]);
+        assert_eq!(found.is_ok(), is_same, "{by}");
+        if let Err(error) = found {
+            assert!(error.to_string().contains("`add` f32[2]"), "{error}");
+        }
+    }
     let reads = compile(|x| Ok(vec![&x[0] * x[0].to_vec::<f32>()?[0]]));
     let text = reads.call(&[&x]).expect_err("there is no value").to_string();
     assert!(text.contains("there are no values yet"), "{text}");

@@ -1,6 +1,8 @@
 //! The operators: a row of [`primitives`] is one that kernels compute, a row of [`composed()`] one that is recorded as others. Methods, free
 //! functions, the book's page, gradients and tests come from the rows.
 
+#[cfg(feature = "linalg")]
+mod algebra;
 mod along;
 mod arranging;
 mod composed;
@@ -21,6 +23,8 @@ use crate::node::{Node, Op};
 
 /// The operators as functions.
 pub mod functions {
+    #[cfg(feature = "linalg")]
+    pub use super::algebra::functions::*;
     pub use super::along::functions::*;
     pub use super::arranging::functions::*;
     pub use super::composed::functions::*;
@@ -114,6 +118,8 @@ pub fn composed() -> impl Iterator<Item = &'static Composed> {
         norms::ROWS,
         spectral::ROWS,
         windows::ROWS,
+        #[cfg(feature = "linalg")]
+        algebra::ROWS,
     ];
     parts.into_iter().flatten()
 }
@@ -123,6 +129,8 @@ pub fn reading() -> impl Iterator<Item = &'static Composed> {
     reading::ROWS.iter()
 }
 
+#[cfg(feature = "linalg")]
+pub use algebra::MatrixNorm;
 pub use reading::Unique;
 
 /// Whether a primitive combines elements.
