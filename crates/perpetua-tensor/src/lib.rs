@@ -32,6 +32,7 @@ pub mod backends;
 mod compile;
 mod create;
 mod display;
+mod dlpack;
 mod dtype;
 mod einsum;
 mod emit;
@@ -75,6 +76,7 @@ mod work;
 
 pub use anomaly::detect_anomaly;
 pub use compile::{Compiled, compile};
+pub use dlpack::{DlDataType, DlDevice, DlManagedTensor, DlPack, DlTensor};
 pub use dtype::{DType, Element, promote};
 pub use error::{Error, Result};
 pub use explain::Explanation;

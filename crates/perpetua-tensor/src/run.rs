@@ -8,15 +8,13 @@ use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
 use crate::anomaly::Hunt;
-use crate::dtype::DType;
 use crate::emit::{Group, Recipe, kernel};
 use crate::error::{Error, Result};
 use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
 use crate::memory::Lives;
 use crate::node::{Argument, HostValues, Tensor};
-use crate::shape::Shape;
-use crate::step::{Step, wrong};
+use crate::step::{Source, Step, wrong};
 use crate::table::name_of;
 
 /// What a device has compiled for tensors, and how much.
@@ -192,7 +190,7 @@ impl Ready {
             return value(source).cloned();
         }
         if let Some((function, sources)) = self.step.on_host() {
-            let read = |(source, ..): &(usize, Shape, DType)| value(*source)?.read().map_err(failed);
+            let read = |(source, ..): &Source| value(*source)?.read().map_err(failed);
             let bytes = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
             let operands = sources
                 .iter()

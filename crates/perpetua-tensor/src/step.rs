@@ -12,6 +12,9 @@ use crate::node::{Function, OnHost, Op, Tensor};
 use crate::shape::Shape;
 use crate::table::name_of;
 
+/// A value that a function reads: its number, shape and type.
+pub(crate) type Source = (usize, Shape, DType);
+
 /// How an operation's result comes to be.
 pub(crate) enum Step {
     /// The same elements in the same order: the same memory.
@@ -19,7 +22,7 @@ pub(crate) enum Step {
     /// It has none.
     Empty,
     /// It has a kernel of its own, which reads these.
-    Function(Arc<dyn Function>, Vec<(usize, Shape, DType)>),
+    Function(Arc<dyn Function>, Vec<Source>),
     /// A kernel of the library computes it.
     Library(Box<Library>),
     /// A generated kernel computes it.
@@ -57,7 +60,7 @@ impl Step {
     }
 
     /// What computes it on the host, of which values.
-    pub(crate) fn on_host(&self) -> Option<(&dyn OnHost, &[(usize, Shape, DType)])> {
+    pub(crate) fn on_host(&self) -> Option<(&dyn OnHost, &[Source])> {
         match self {
             Step::Function(function, sources) => function.on_host().map(|host| (host, &sources[..])),
             _ => None,
