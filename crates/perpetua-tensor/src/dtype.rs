@@ -100,8 +100,11 @@ pub(crate) fn floating(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
 }
 
-/// A number's bits in a type: rounded, saturated, as Rust's `as` does.
+/// A number's bits in a type: rounded, saturated, as Rust's `as` does; as `bool` whether it is not 0.
 pub(crate) fn number(dtype: DType, value: f64) -> u64 {
+    if dtype == DType::Bool {
+        return u64::from(value != 0.0);
+    }
     perpetua_ir::ops::eval::eval_cast(DType::F64, dtype, value.to_bits())
 }
 
@@ -126,5 +129,14 @@ mod tests {
         check(F32, F64, Some(F64));
         check(BF16, F16, Some(F32));
         check(F16, I64, Some(F16));
+    }
+
+    #[test]
+    fn numbers_are_true_or_not() {
+        assert_eq!(
+            [0.0, 1.0, 0.5, f64::NAN].map(|x| number(DType::Bool, x)),
+            [0, 1, 1, 1]
+        );
+        assert_eq!(number(DType::U8, 300.0), 255);
     }
 }

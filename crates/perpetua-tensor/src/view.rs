@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use crate::dtype::number;
+use crate::dtype::{DType, number};
 use crate::node::Op;
 use crate::node::Tensor;
 use crate::shape::{Axes, Shape, broadcast, count, text};
@@ -94,6 +94,14 @@ struct Part {
     count: usize,
     step: usize,
     backwards: bool,
+}
+
+/// What slices take: axes that are turned first, and then every so many elements.
+struct Taken {
+    turned: SmallVec<[usize; 4]>,
+    starts: Shape,
+    steps: Shape,
+    shape: Shape,
 }
 
 impl Slice {
@@ -261,35 +269,61 @@ impl Tensor {
     #[track_caller]
     pub fn slice(&self, slices: impl AsRef<[Slice]>) -> Tensor {
         let at = here!();
-        let slices = slices.as_ref();
-        if slices.len() > self.rank() {
-            let rule = format!("{} slices of {} axes", slices.len(), self.rank());
-            return self.refuse("slice", &[], rule, at);
+        match self.taken(slices.as_ref()) {
+            Ok(taken) if *taken.shape == *self.shape() => self.flipped(taken.turned, at),
+            Ok(taken) => {
+                let (starts, steps) = (taken.starts, taken.steps);
+                self.flipped(taken.turned, at)
+                    .of_one(Op::Slice { starts, steps }, taken.shape, at)
+            }
+            Err(rule) => self.refuse("slice", &[], rule, at),
         }
-        let parts: Result<Vec<Part>, String> =
-            slices.iter().zip(self.shape()).map(|(s, n)| s.of(*n)).collect();
-        let parts = match parts {
-            Ok(parts) => parts,
-            Err(rule) => return self.refuse("slice", &[], rule, at),
+    }
+
+    /// With a value, of the shape that these slices leave and this type, in their place.
+    pub(crate) fn with_part(
+        &self,
+        slices: &[Slice],
+        value: &Tensor,
+        at: &'static Location<'static>,
+    ) -> Tensor {
+        let taken = match self.taken(slices) {
+            Ok(taken) => taken,
+            Err(rule) => return self.refuse("assign", &[value], rule, at),
         };
-        let turned = parts.iter().enumerate().filter(|(_, part)| part.backwards);
-        let turned = self.flipped(turned.map(|(axis, _)| axis).collect(), at);
-        let whole = self.shape()[parts.len()..].iter();
-        let starts = parts
-            .iter()
-            .map(|p| p.first)
-            .chain(whole.clone().map(|_| 0))
-            .collect();
-        let steps = parts
-            .iter()
-            .map(|p| p.step)
-            .chain(whole.clone().map(|_| 1))
-            .collect();
-        let shape: Shape = parts.iter().map(|p| p.count).chain(whole.copied()).collect();
-        match *shape == *self.shape() {
-            true => turned,
-            false => turned.of_one(Op::Slice { starts, steps }, shape, at),
+        if *taken.shape == *self.shape() {
+            return value.flipped(taken.turned, at);
         }
+        let placed = |of: &Tensor| {
+            of.padded(taken.starts.clone(), taken.steps.clone(), self.shape(), 0, at)
+                .flipped(taken.turned.clone(), at)
+        };
+        let inside = Tensor::ones(&taken.shape, DType::Bool, self.device());
+        placed(&inside).select(placed(value), self)
+    }
+
+    fn taken(&self, slices: &[Slice]) -> Result<Taken, String> {
+        if slices.len() > self.rank() {
+            return Err(format!("{} slices of {} axes", slices.len(), self.rank()));
+        }
+        let parts = slices.iter().zip(self.shape()).map(|(s, n)| s.of(*n));
+        let parts = parts.collect::<Result<Vec<Part>, String>>()?;
+        let turned = parts.iter().enumerate().filter(|(_, part)| part.backwards);
+        let whole = self.shape()[parts.len()..].iter();
+        Ok(Taken {
+            turned: turned.map(|(axis, _)| axis).collect(),
+            starts: parts
+                .iter()
+                .map(|p| p.first)
+                .chain(whole.clone().map(|_| 0))
+                .collect(),
+            steps: parts
+                .iter()
+                .map(|p| p.step)
+                .chain(whole.clone().map(|_| 1))
+                .collect(),
+            shape: parts.iter().map(|p| p.count).chain(whole.copied()).collect(),
+        })
     }
 
     /// Backwards along axes.

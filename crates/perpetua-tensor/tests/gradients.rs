@@ -280,6 +280,30 @@ fn composed(name: &str, x: &Tensor) -> Option<Tensor> {
         "matrix_transpose" => x.reshape([2, 3]).matrix_transpose(),
         "broadcast_to" => x.square().broadcast_to(&[2, 6]),
         "rot90" => x.reshape([2, 3]).rot90(1).square(),
+        "astype" => x.astype(DType::F64).square(),
+        "bitwise_invert" => x.cast(DType::I32).bitwise_invert().equal(9).select(0.0, x),
+        "bitwise_left_shift" => x.cast(DType::I32).bitwise_left_shift(2).equal(9).select(0.0, x),
+        "bitwise_right_shift" => x.cast(DType::I32).bitwise_right_shift(2).equal(9).select(0.0, x),
+        "broadcast_arrays" => x.broadcast_arrays(&[&x.square().expand_dims(1)]).remove(1),
+        "meshgrid" => {
+            let grid = x.square().meshgrid(&[x], true);
+            &grid[0] * &grid[1]
+        }
+        "assign" => x
+            .square()
+            .assign(&[Slice::from(4..0).step(-2)], x.slice([Slice::from(..2)]).exp()),
+        "add_" => x.square().add_(x),
+        "sub_" => x.square().sub_(x),
+        "mul_" => x.square().mul_(x),
+        "div_" => x.square().div_(x),
+        "copy_" => x.reshape([2, 3]).copy_(&x.square().slice([Slice::from(..3)])),
+        "fill_" => x * x.fill_(3.0),
+        "zero_" => x + x.zero_(),
+        "conj" => x.reshape([3, 2]).square().conj(),
+        "rfftn" => x.reshape([2, 3]).square().rfftn(&[0, 1]),
+        "irfftn" => x.reshape([1, 3, 2]).square().irfftn(4, &[0, 1]),
+        "hfft" => x.reshape([3, 2]).square().hfft(5, 0),
+        "ihfft" => x.square().ihfft(0),
         "zeros_like" => x + x.zeros_like(),
         "ones_like" => x * x.ones_like(),
         "full_like" => x * x.full_like(3.0),

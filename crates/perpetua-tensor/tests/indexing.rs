@@ -376,3 +376,74 @@ fn what_does_not_fit_is_refused() {
     refused(x.reshape([7]).argmax(0), "do not fill");
     refused(x.reshape([7]).embedding(&index), "do not fill");
 }
+
+#[test]
+fn parts_are_assigned_as_values() {
+    for device in devices() {
+        let x = Tensor::arange(0, 20, 1, &device).reshape([4, 5]);
+        let ints = |x: &Tensor| x.to_vec::<i32>().unwrap_or_else(|error| panic!("{error}"));
+        let check = |slices: &[Slice], rows: &[usize], columns: &[usize]| {
+            let value = Tensor::arange(100, 100 + (rows.len() * columns.len()) as i32, 1, &device);
+            let y = x.assign(
+                slices,
+                value.reshape([rows.len() as isize, columns.len() as isize]),
+            );
+            let mut expected = ints(&x);
+            let places = rows
+                .iter()
+                .flat_map(|row| columns.iter().map(move |column| row * 5 + column));
+            places
+                .zip(100..)
+                .for_each(|(place, value)| expected[place] = value);
+            assert_eq!(ints(&y), expected, "{slices:?}");
+            // What was there is as it was, and the part is the value.
+            assert_eq!(ints(&x), (0..20).collect::<Vec<i32>>());
+            assert_eq!(ints(&y.slice(slices)).len(), rows.len() * columns.len());
+        };
+        check(&[], &[0, 1, 2, 3], &[0, 1, 2, 3, 4]);
+        check(
+            &[Slice::every(-1), Slice::every(-1)],
+            &[3, 2, 1, 0],
+            &[4, 3, 2, 1, 0],
+        );
+        check(&[Slice::from(1..3)], &[1, 2], &[0, 1, 2, 3, 4]);
+        check(&[Slice::every(2), Slice::from(3..0).step(-2)], &[0, 2], &[3, 1]);
+        check(&[Slice::from(-1), Slice::from(2..)], &[3], &[2, 3, 4]);
+        check(&[Slice::from(2..2)], &[], &[0, 1, 2, 3, 4]);
+        // Repeated, in the type of what is assigned to.
+        assert_eq!(
+            ints(&x.assign(&[Slice::from(..), Slice::from(0)], 7.9))[..6],
+            [7, 1, 2, 3, 4, 7]
+        );
+        assert_eq!(
+            ints(&x.add_(&x.slice([Slice::from(0)])))[5..10],
+            [5, 7, 9, 11, 13]
+        );
+        assert_eq!(ints(&x.div_(2)), (0..20).map(|i| i / 2).collect::<Vec<i32>>());
+        let refused = |y: Tensor, words: &str| {
+            let text = y.check().expect_err(words).to_string();
+            assert!(text.contains(words) && text.contains("indexing.rs:"), "{text}");
+        };
+        refused(x.assign(&[Slice::from(1..3)], &x), "the part's shape [2, 5]");
+        refused(x.assign(&[Slice::from(4)], 1), "4 is not among the 4 places");
+        refused(x.slice([Slice::from(0)]).add_(&x), "the shape [4, 5]");
+        refused(x.copy_(&x.transpose()), "cannot be repeated");
+        // Grids.
+        let (a, b) = (Tensor::arange(0, 3, 1, &device), Tensor::arange(5, 7, 1, &device));
+        let grid = a.meshgrid(&[&b], true);
+        assert_eq!(
+            (grid[0].shape(), ints(&grid[0]), ints(&grid[1])),
+            (&[3usize, 2][..], vec![0, 0, 1, 1, 2, 2], vec![5, 6, 5, 6, 5, 6])
+        );
+        let grid = a.meshgrid(&[&b], false);
+        assert_eq!(
+            (grid[1].shape(), ints(&grid[0]), ints(&grid[1])),
+            (&[2usize, 3][..], vec![0, 1, 2, 0, 1, 2], vec![5, 5, 5, 6, 6, 6])
+        );
+        refused(x.meshgrid(&[&a], true).remove(0), "it takes vectors");
+        let (values, counts) = x.remainder(3).unique_counts().expect("values");
+        assert_eq!((ints(&values), ints(&counts)), (vec![0, 1, 2], vec![7, 7, 6]));
+        let (values, places) = (a.remainder(2) + 4).unique_inverse().expect("values");
+        assert_eq!((ints(&values), ints(&places)), (vec![4, 5], vec![0, 1, 0]));
+    }
+}

@@ -10,7 +10,7 @@ mod common;
 
 use common::{devices, has};
 use perpetua_device::{BackendKind, Device};
-use perpetua_tensor::{DType, Tensor, compile};
+use perpetua_tensor::{DType, Slice, Tensor, compile};
 
 fn numbers(n: usize) -> Vec<f64> {
     (0..n)
@@ -100,6 +100,11 @@ fn transforms_of_any_length_are_their_definition() {
                     bound,
                 );
                 near(&what, &read(&half.irfft(n, 0)), &values[..n], 4.0 * bound);
+                // What is its own mirror, conjugated, has real numbers.
+                let mirror = real.ihfft(0);
+                let back: Vec<f64> = transform(&pairs, true).iter().map(|x| x / n as f64).collect();
+                near(&what, &read(&mirror), &back[..2 * (n / 2 + 1)], bound);
+                near(&what, &read(&mirror.hfft(n, 0)), &values[..n], 4.0 * bound);
             }
         }
     }
@@ -128,6 +133,21 @@ fn transforms_go_along_any_axis_and_are_refused_with_a_reason() {
         "several axes",
         &read(&x.fftn(&[0, 1])),
         &read(&x.fft(1).fft(0)),
+        1e-13,
+    );
+    let real = on(&values[..60], &[3, 4, 5], DType::F64, &device);
+    let some = real.rfftn(&[0, 2]);
+    let all = real.stack(&[&real.zeros_like()], -1).fftn(&[0, 2]);
+    near(
+        "real numbers",
+        &read(&some),
+        &read(&all.slice([Slice::from(..), Slice::from(..), Slice::from(..3)])),
+        1e-13,
+    );
+    near(
+        "real numbers",
+        &read(&some.irfftn(5, &[0, 2])),
+        &values[..60],
         1e-13,
     );
     let half = on(&values, &[3, 4, 5, 2], DType::F64, &device).cast(DType::F16);

@@ -13,6 +13,7 @@ mod norms;
 mod reading;
 mod reductions;
 mod spectral;
+mod standard;
 mod structure;
 mod windows;
 
@@ -35,6 +36,7 @@ pub mod functions {
     pub use super::reading::functions::*;
     pub use super::reductions::functions::*;
     pub use super::spectral::functions::*;
+    pub use super::standard::functions::*;
     pub use super::windows::functions::*;
 }
 
@@ -117,6 +119,7 @@ pub fn composed() -> impl Iterator<Item = &'static Composed> {
         losses::ROWS,
         norms::ROWS,
         spectral::ROWS,
+        standard::ROWS,
         windows::ROWS,
         #[cfg(feature = "linalg")]
         algebra::ROWS,

@@ -65,6 +65,10 @@ composed! {
             counts: ends - begins,
         })
     }
+    unique_all(x) -> [Result<Unique>] "unique" "As `unique`, with the array API's name." { x.unique() }
+    unique_values(x) -> [Result<Tensor>] "unique" "The values of `unique`." { x.unique().map(|found| found.values) }
+    unique_counts(x) -> [Result<(Tensor, Tensor)>] "unique" "The values of `unique`, and how often each is there." { x.unique().map(|found| (found.values, found.counts)) }
+    unique_inverse(x) -> [Result<(Tensor, Tensor)>] "unique" "The values of `unique`, and the place of each element among them." { x.unique().map(|found| (found.values, found.inverse)) }
 }
 
 /// What [`Tensor::unique`] finds. Indices and counts are `i32`.

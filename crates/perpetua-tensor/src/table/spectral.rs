@@ -43,6 +43,32 @@ composed! {
         let all = x.concat(&[&mirror], place as isize).ifft(axis);
         all.part_of(last, ..1).squeeze(last as isize)
     }
+    rfftn(x, axes: &[isize]) "rfft along the last of them, fft along the others" "The Fourier transform of real numbers along several axes: n / 2 + 1 pairs along the last of them." {
+        match axes.split_last() {
+            Some((last, others)) => x.rfft(*last).fftn(others),
+            None => x.refuse("rfftn", &[], "name at least one axis", here(Location::caller())),
+        }
+    }
+    irfftn(x, n: usize, axes: &[isize]) "ifft along the others, irfft along the last of them" "The inverse of `rfftn`: n real numbers along the last of the axes." {
+        match axes.split_last() {
+            Some((last, others)) => x.ifftn(others).irfft(n, *last),
+            None => x.refuse("irfftn", &[], "name at least one axis", here(Location::caller())),
+        }
+    }
+    hfft(x, n: usize, axis: isize) "irfft(conj(x)) n" "The Fourier transform, n real numbers, of what is its own mirror, conjugated: n / 2 + 1 pairs along an axis." { x.conj().irfft(n, axis) * n as f64 }
+    ihfft(x, axis: isize) "conj(rfft(x)) / n" "The inverse of `hfft`." {
+        let found = x.rfft(axis).conj();
+        match Axes::from(axis).of(x.rank()) {
+            Ok(axes) if x.error().is_none() => found / x.shape()[axes[0]].max(1) as f64,
+            _ => found,
+        }
+    }
+    conj(x) "x with the other sign of the second of each pair" "The conjugates of complex numbers, which are pairs along the last axis." {
+        if x.shape().last() != Some(&2) {
+            return x.refuse("conj", &[], "complex numbers are pairs along the last axis", here(Location::caller()));
+        }
+        Tensor::coordinates(x.shape(), x.rank() - 1, x.device()).equal(1).select(-x, x)
+    }
     fftshift(x, axes: impl Into<Axes>) "roll by n / 2" "The middle of axes brought to their beginnings, and these to the middle." { shifted(x, &axes.into(), false) }
     ifftshift(x, axes: impl Into<Axes>) "roll by -n / 2" "The inverse of `fftshift`." { shifted(x, &axes.into(), true) }
 }
