@@ -219,6 +219,15 @@ impl Named {
             let tensor = a.spread(&letters) * b.spread(&letters);
             return Named { tensor, letters };
         }
+        // Of one row and one column each nothing is left but their sum.
+        if left.is_empty() && right.is_empty() {
+            let all: Vec<char> = batch.iter().chain(&inner).copied().collect();
+            let tensor = a.spread(&all) * b.spread(&all);
+            let axes: Vec<isize> = (batch.len()..all.len()).map(|axis| axis as isize).collect();
+            let dtype = tensor.dtype();
+            let tensor = tensor.sum(&axes[..]).cast(dtype);
+            return Named { tensor, letters };
+        }
         let size = |part: &Named, letters: &[char]| -> usize {
             let extent = |letter: &char| {
                 part.letters

@@ -46,6 +46,7 @@ mod gather;
 pub mod gpu;
 mod gradient;
 mod graph;
+mod host;
 #[cfg_attr(not(feature = "cuda"), path = "no_library.rs")]
 mod library;
 mod linear;

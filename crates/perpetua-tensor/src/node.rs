@@ -191,6 +191,14 @@ pub struct HostValues<'a> {
     pub bytes: &'a [u8],
 }
 
+impl HostValues<'_> {
+    /// Its elements, of a Rust type of the same size.
+    pub(crate) fn values<T: bytemuck::AnyBitPattern>(&self) -> Vec<T> {
+        let each = self.bytes.chunks_exact(size_of::<T>());
+        each.map(bytemuck::pod_read_unaligned).collect()
+    }
+}
+
 /// What a [`Function`] computes on the host.
 pub trait OnHost {
     /// The bytes of the result's elements, one behind the other; or the rule that values break.

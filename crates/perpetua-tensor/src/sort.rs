@@ -22,6 +22,13 @@ impl Tensor {
             .collect();
         axes.push(axis as isize);
         let last = own.permute(&axes[..]);
+        let mut back = vec![0; rank];
+        axes.iter()
+            .enumerate()
+            .for_each(|(place, axis)| back[*axis as usize] = place as isize);
+        if let Some(index) = crate::place::inside(at, || last.order_on_host(descending)) {
+            return index.permute(&back[..]);
+        }
         let rows = self.len() / n.max(1);
         let full = n.next_power_of_two();
         let dtype = last.0.dtype;
@@ -50,10 +57,6 @@ impl Tensor {
         let [_, index] = pair;
         let index = index.reshaped(&[rows, full], at);
         let index = index.slice([crate::Slice::from(..), crate::Slice::from(..n as isize)]);
-        let mut back = vec![0; rank];
-        axes.iter()
-            .enumerate()
-            .for_each(|(place, axis)| back[*axis as usize] = place as isize);
         index.reshaped(last.shape(), at).permute(&back[..])
     }
 }

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::fuse::{Plan, Ways};
 use crate::graph::{Entry, Graph};
 use crate::library::Use;
-use crate::node::Op;
 use crate::node::Tensor;
+use crate::node::{HostValues, OnHost, Op};
 use crate::order::{LANES, Order, Reduction};
 use crate::random::philox;
 use crate::run::{generated, realize_with};
@@ -183,11 +183,40 @@ impl Plain<'_> {
         Some((&self.values[number], &self.graph.0[number].tensor))
     }
 
+    fn on_host(&self, function: &dyn OnHost) -> Option<Vec<u64>> {
+        let size = |dtype: DType| dtype.size() as usize;
+        let bytes = |place: &usize| -> Vec<u8> {
+            let dtype = self.graph.0[*place].tensor.dtype();
+            let each = self.values[*place].iter();
+            each.flat_map(|bits| bits.to_le_bytes().into_iter().take(size(dtype)))
+                .collect()
+        };
+        let bytes: Vec<Vec<u8>> = self.entry.sources.iter().map(bytes).collect();
+        let operands = self
+            .entry
+            .sources
+            .iter()
+            .zip(&bytes)
+            .map(|(place, bytes)| HostValues {
+                shape: self.graph.0[*place].tensor.shape(),
+                dtype: self.graph.0[*place].tensor.dtype(),
+                bytes,
+            });
+        let found = function.compute(&operands.collect::<Vec<_>>()).ok()?;
+        let each = found.chunks_exact(size(self.entry.tensor.dtype())).map(|bytes| {
+            let mut wide = [0; 8];
+            wide[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(wide)
+        });
+        Some(each.collect())
+    }
+
     fn evaluate(&self) -> Option<Vec<u64>> {
         let node = &self.entry.tensor.0;
         let all = 0..count(&node.shape);
         match &node.op {
-            Op::Leaf | Op::Failed(_) | Op::Example | Op::Function(_) => None,
+            Op::Leaf | Op::Failed(_) | Op::Example => None,
+            Op::Function(function) => self.on_host(function.on_host()?),
             Op::Scalar { bits, .. } => Some(vec![*bits; all.len()]),
             Op::Coordinate { axis } => Some(all.map(|i| along(&node.shape, i)[*axis] as u64).collect()),
             Op::Random { seed, stream } => {

@@ -447,3 +447,65 @@ fn parts_are_assigned_as_values() {
         assert_eq!((ints(&values), ints(&places)), (vec![4, 5], vec![0, 1, 0]));
     }
 }
+
+#[test]
+fn the_host_gives_the_bits_of_kernels() {
+    let device = cpu();
+    let bits = |x: &Tensor| perpetua_tensor::testing::bits(x).unwrap_or_else(|error| panic!("{error}"));
+    let is_nan = |x: &Tensor| match x.dtype().is_float() {
+        true => bits(&x.isnan()),
+        false => vec![0; x.len()],
+    };
+    const TYPES: [DType; 13] = [
+        DType::Bool,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
+    for dtype in TYPES {
+        // Together they are large, each row is not.
+        let x = values(dtype, &[3, 1501], 5, &device);
+        let each = |f: &dyn Fn(&Tensor) -> Tensor| -> (Vec<u64>, Vec<u64>) {
+            let rows = (0..3).map(|row| f(&x.slice([Slice::from(row)])));
+            let rows: Vec<Tensor> = rows.collect();
+            (
+                rows.iter().flat_map(bits).collect(),
+                rows.iter().flat_map(is_nan).collect(),
+            )
+        };
+        for descending in [false, true] {
+            let all = bits(&x.argsort(1, descending));
+            assert_eq!(all, each(&|x| x.argsort(1, descending)).0, "{dtype}");
+            let turned = bits(&x.transpose().argsort(0, descending).transpose());
+            assert_eq!(all, turned, "{dtype}");
+        }
+        if dtype == DType::Bool {
+            continue;
+        }
+        let ways: [fn(&Tensor) -> Tensor; 4] = [
+            |x| x.cumsum(1),
+            |x| x.cumprod(1),
+            |x| x.cummax(1),
+            |x| x.cummin(1),
+        ];
+        for (which, way) in ways.into_iter().enumerate() {
+            let all = way(&x);
+            let (expected, nan) = each(&way);
+            for (place, (found, expected)) in bits(&all).into_iter().zip(expected).enumerate() {
+                assert!(
+                    found == expected || nan[place] == 1 && is_nan(&all)[place] == 1,
+                    "{dtype}, {which}, {place}: {found:#x}, {expected:#x}"
+                );
+            }
+        }
+    }
+}

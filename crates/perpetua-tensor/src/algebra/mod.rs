@@ -137,7 +137,7 @@ impl Algebra {
                 return (Vec::new(), [0, 0]);
             };
             count = front.iter().product();
-            (bytemuck::pod_collect_to_vec::<u8, T>(of.bytes), [rows, columns])
+            (of.values::<T>(), [rows, columns])
         };
         let operands: Vec<(Vec<T>, [usize; 2])> = operands.iter().map(operand).collect();
         let found = host::all(self.0, &operands, count)?;

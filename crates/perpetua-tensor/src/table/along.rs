@@ -4,11 +4,11 @@ use std::panic::Location;
 
 use super::composed::composed;
 use crate::dtype::DType;
+use crate::host::RUN;
 use crate::node::Tensor;
 use crate::order::Reduction;
 use crate::place::here;
 use crate::shape::{Axes, Shape};
-use crate::view::Slice;
 
 composed! {
     mean(x, axes: impl Into<Axes>) "sum(x) / n" "The mean along axes; of integers in f32, of half floats summed in f32." {
@@ -51,10 +51,10 @@ composed! {
     argmax(x, axis: isize) "min(where((x == max(x)) | isnan(x), coordinates, n))" "The index of the first of the largest along an axis, as `i32`; of the first NaN if there is one." {
         place_of(Reduction::Max, x, axis)
     }
-    cumsum(x, axis: isize) "x + x moved by 1, by 2, by 4, .." "Sums of all elements up to each along an axis, in the type of `sum`." { cumulative("cumsum", Reduction::Sum, x, axis) }
-    cumprod(x, axis: isize) "x * x moved by 1, by 2, by 4, .." "Products of all elements up to each along an axis, in the type of `prod`." { cumulative("cumprod", Reduction::Product, x, axis) }
-    cummax(x, axis: isize) "maximum of x and x moved by 1, by 2, by 4, .." "The largest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummax", Reduction::Max, x, axis) }
-    cummin(x, axis: isize) "minimum of x and x moved by 1, by 2, by 4, .." "The smallest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummin", Reduction::Min, x, axis) }
+    cumsum(x, axis: isize) "in runs of 256 x + x moved by 1, by 2, by 4, ..; then each + all runs before" "Sums of all elements up to each along an axis, in the type of `sum`." { cumulative("cumsum", Reduction::Sum, x, axis) }
+    cumprod(x, axis: isize) "as cumsum, by products" "Products of all elements up to each along an axis, in the type of `prod`." { cumulative("cumprod", Reduction::Product, x, axis) }
+    cummax(x, axis: isize) "as cumsum, by maximum" "The largest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummax", Reduction::Max, x, axis) }
+    cummin(x, axis: isize) "as cumsum, by minimum" "The smallest of all elements up to each along an axis; NaN from the first NaN on." { cumulative("cummin", Reduction::Min, x, axis) }
     cumulative_sum(x, axis: isize) "cumsum" "As `cumsum`, with the array API's name." { x.cumsum(axis) }
     cumulative_prod(x, axis: isize) "cumprod" "As `cumprod`, with the array API's name." { x.cumprod(axis) }
     nansum(x, axes: impl Into<Axes>) "sum(where(isnan(x), 0, x))" "The sum along axes of what is no NaN." { present(x, Reduction::Sum).sum(axes) }
@@ -78,7 +78,7 @@ composed! {
     }
 }
 
-// Twice as many elements are combined at each step; half floats in f32.
+// Half floats in f32.
 fn cumulative(name: &'static str, how: Reduction, x: &Tensor, axis: isize) -> Tensor {
     let at = here(Location::caller());
     let axis = match Axes::from(axis).of(x.rank()) {
@@ -89,27 +89,53 @@ fn cumulative(name: &'static str, how: Reduction, x: &Tensor, axis: isize) -> Te
     if is_extreme && x.dtype() == DType::Bool {
         return x.refuse(name, &[], "bool has no order: cast it", at);
     }
-    let (n, ty) = (x.shape()[axis], how.accumulator(x.dtype()));
-    let mut all = x.cast(ty);
-    let mut by = 1;
-    while by < n {
+    let all = x.cast(how.accumulator(x.dtype())).moveaxis(axis as isize, -1);
+    let done = all.cumulative_on_host(how, at);
+    let done = done.unwrap_or_else(|| cumulative_rows(&all, how, at));
+    done.moveaxis(-1, axis as isize).cast(how.result(x.dtype()))
+}
+
+// In runs twice as many elements are combined at each step; then each run with all before it.
+fn cumulative_rows(x: &Tensor, how: Reduction, at: &'static Location<'static>) -> Tensor {
+    let (axis, n) = (x.rank() - 1, x.shape()[x.rank() - 1]);
+    let identity = how.identity(x.dtype());
+    let meet = |before: &Tensor, own: &Tensor| match how {
+        Reduction::Sum => before + own,
+        Reduction::Product => before * own,
+        Reduction::Max => before.maximum(own),
+        Reduction::Min => before.minimum(own),
+    };
+    // What lies behind, and in front of that so many elements that change nothing.
+    let moved = |x: &Tensor, by: usize| {
         let mut starts: Shape = x.shape().iter().map(|_| 0).collect();
         let steps: Shape = x.shape().iter().map(|_| 1).collect();
-        starts[axis] = by;
-        let mut part = vec![Slice::from(..); axis];
-        part.push(Slice::from(..(n - by) as isize));
-        let moved = all
-            .slice(part)
-            .padded(starts, steps, x.shape(), how.identity(ty), at);
-        all = match how {
-            Reduction::Sum => moved + &all,
-            Reduction::Product => moved * &all,
-            Reduction::Max => moved.maximum(&all),
-            Reduction::Min => moved.minimum(&all),
-        };
-        by *= 2;
+        let last = x.rank() - 1;
+        starts[last] = by;
+        x.part_of(last, ..(x.shape()[last] - by) as isize)
+            .padded(starts, steps, x.shape(), identity, at)
+    };
+    if n <= RUN {
+        let mut all = x.clone();
+        let mut by = 1;
+        while by < n {
+            all = meet(&moved(&all, by), &all);
+            by *= 2;
+        }
+        return all;
     }
-    all.cast(how.result(x.dtype()))
+    let runs = n.div_ceil(RUN);
+    let mut shape: Shape = x.shape().into();
+    shape[axis] = runs * RUN;
+    let (starts, steps) = shape.iter().map(|_| (0, 1)).unzip();
+    let filled = x.padded(starts, steps, &shape, identity, at);
+    let whole = shape.clone();
+    shape[axis] = runs;
+    shape.push(RUN);
+    let within = cumulative_rows(&filled.reshaped(&shape, at), how, at);
+    let ends = within.part_of(axis + 1, RUN as isize - 1..).squeeze(-1);
+    let before = moved(&cumulative_rows(&ends, how, at), 1).expand_dims(-1);
+    let all = meet(&before, &within);
+    all.reshaped(&whole, at).part_of(axis, ..n as isize)
 }
 
 // Bool is compared as numbers.

@@ -28,7 +28,8 @@ use crate::interp::code::tree::{AccessKind, AtomicKind};
 use crate::interp::code::{Generated, Refusal, Width, generate};
 use perpetua_ir::fault::{Fault, record};
 use perpetua_ir::ir::{Builtin, FaultKind, Scalar};
-use perpetua_ir::ops::Second;
+use perpetua_ir::ops::{BinaryOp, Second};
+use perpetua_ir::pass::{Operation, expand};
 use perpetua_ir::verify::Verified;
 
 /// Turns of loops between two looks at budget and clock.
@@ -73,6 +74,11 @@ impl MachineCode {
     fn program(kernel: &Verified) -> Result<Program, Refusal> {
         let expanded =
             perpetua_ir::pass::expand_library(kernel.kernel().clone(), perpetua_ir::pass::Sums::Rearranged);
+        // Vectors have no upper halves of products; made of lower ones they stay out of the host's hands.
+        let expanded = expand(expanded, &|operation| match operation {
+            Operation::Binary(BinaryOp::MulHigh, s) => s.bits() > 32,
+            _ => true,
+        });
         let mut program =
             flatten::flatten(&expanded).map_err(|_| Refusal::Unknown("an ill-typed operation"))?;
         program.ends_together = kernel.facts().relies_on_shared();

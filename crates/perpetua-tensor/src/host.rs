@@ -1,0 +1,240 @@
+//! What the host computes of large tensors of the CPU sooner than generated kernels do, in the same bits: orders of elements, and what combines all elements up to each. Must not know tables.
+
+use std::panic::Location;
+
+use perpetua_device::BackendKind;
+
+use crate::dtype::DType;
+use crate::node::{Function, HostValues, OnHost, Tensor};
+use crate::order::Reduction;
+
+/// Smaller tensors stay in kernels, among others.
+const LARGE: usize = 4096;
+/// Elements of a run of cumulative operators.
+pub(crate) const RUN: usize = 256;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Order { descending: bool },
+    Cumulative(Reduction),
+}
+
+/// Along the last axis.
+struct Along(Kind);
+
+impl Function for Along {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Kind::Order { .. } => "argsort",
+            Kind::Cumulative(Reduction::Sum) => "cumsum",
+            Kind::Cumulative(Reduction::Product) => "cumprod",
+            Kind::Cumulative(Reduction::Max) => "cummax",
+            Kind::Cumulative(Reduction::Min) => "cummin",
+        }
+    }
+
+    fn result(&self, operands: &[Tensor]) -> Result<(Vec<usize>, DType), String> {
+        let Some(x) = operands.first() else {
+            return Err("it takes a tensor".into());
+        };
+        let dtype = match self.0 {
+            Kind::Order { .. } => DType::I32,
+            Kind::Cumulative(_) => x.dtype(),
+        };
+        Ok((x.shape().to_vec(), dtype))
+    }
+
+    fn on_host(&self) -> Option<&dyn OnHost> {
+        Some(self)
+    }
+
+    fn is_for_each(&self) -> bool {
+        true
+    }
+}
+
+impl OnHost for Along {
+    fn compute(&self, operands: &[HostValues<'_>]) -> Result<Vec<u8>, String> {
+        let Some(x) = operands.first() else {
+            return Ok(Vec::new());
+        };
+        let n = x.shape.last().copied().unwrap_or(1).max(1);
+        macro_rules! cumulative {
+            ($ty:ty, $sum:expr, $product:expr, $high:expr, $low:expr, $how:expr) => {{
+                let mut all = x.values::<$ty>();
+                let identity = <$ty>::from_bits_of($how.identity(x.dtype));
+                for row in all.chunks_mut(n) {
+                    match $how {
+                        Reduction::Sum => runs(row, identity, $sum),
+                        Reduction::Product => runs(row, identity, $product),
+                        Reduction::Max => runs(row, identity, $high),
+                        Reduction::Min => runs(row, identity, $low),
+                    }
+                }
+                bytemuck::cast_slice(&all).to_vec()
+            }};
+        }
+        macro_rules! integers {
+            ($ty:ty, $how:expr) => {
+                cumulative!(
+                    $ty,
+                    |a: $ty, b: $ty| a.wrapping_add(b),
+                    |a: $ty, b: $ty| a.wrapping_mul(b),
+                    |a: $ty, b: $ty| a.max(b),
+                    |a: $ty, b: $ty| a.min(b),
+                    $how
+                )
+            };
+        }
+        macro_rules! floats {
+            ($ty:ty, $how:expr) => {
+                cumulative!(
+                    $ty,
+                    |a: $ty, b: $ty| a + b,
+                    |a: $ty, b: $ty| a * b,
+                    |a: $ty, b: $ty| if a >= b || a.is_nan() { a } else { b },
+                    |a: $ty, b: $ty| if a <= b || a.is_nan() { a } else { b },
+                    $how
+                )
+            };
+        }
+        Ok(match (self.0, x.dtype) {
+            (Kind::Order { descending }, _) => order(x, n, descending),
+            (Kind::Cumulative(how), DType::F32) => floats!(f32, how),
+            (Kind::Cumulative(how), DType::F64) => floats!(f64, how),
+            (Kind::Cumulative(how), DType::I32) => integers!(i32, how),
+            (Kind::Cumulative(how), DType::U32) => integers!(u32, how),
+            (Kind::Cumulative(how), DType::I64) => integers!(i64, how),
+            (Kind::Cumulative(how), _) => integers!(u64, how),
+        })
+    }
+}
+
+trait FromBits {
+    fn from_bits_of(bits: u64) -> Self;
+}
+
+macro_rules! from_bits {
+    ($($ty:ty: $bits:ident => $value:expr;)*) => { $(
+        impl FromBits for $ty {
+            fn from_bits_of($bits: u64) -> $ty {
+                $value
+            }
+        }
+    )* };
+}
+
+from_bits! {
+    f32: bits => f32::from_bits(bits as u32);
+    f64: bits => f64::from_bits(bits);
+    i32: bits => bits as i32;
+    u32: bits => bits as u32;
+    i64: bits => bits as i64;
+    u64: bits => bits;
+}
+
+// As `table/along.rs` records it: in runs each element meets the one before it, then the one two before, four before, and so on; then what all runs before have.
+fn runs<T: Copy>(row: &mut [T], identity: T, meet: impl Fn(T, T) -> T + Copy) {
+    let mut ends = Vec::with_capacity(row.len().div_ceil(RUN));
+    for run in row.chunks_mut(RUN) {
+        let mut before = [identity; RUN];
+        let mut by = 1;
+        while by < run.len() {
+            before[..run.len()].copy_from_slice(run);
+            let (first, others) = run.split_at_mut(by);
+            first.iter_mut().for_each(|own| *own = meet(identity, *own));
+            for (own, other) in others.iter_mut().zip(&before) {
+                *own = meet(*other, *own);
+            }
+            by *= 2;
+        }
+        ends.extend(run.last().copied());
+    }
+    if ends.len() < 2 {
+        return;
+    }
+    runs(&mut ends, identity, meet);
+    let before = std::iter::once(identity).chain(ends);
+    for (run, before) in row.chunks_mut(RUN).zip(before) {
+        for own in run {
+            *own = meet(before, *own);
+        }
+    }
+}
+
+// Indices of what comes first, second and so on in each row: by keys that compare as the elements do, and their places.
+fn order(x: &HostValues<'_>, n: usize, descending: bool) -> Vec<u8> {
+    let size = x.dtype.size() as usize;
+    let key = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..size].copy_from_slice(bytes);
+        let key = key(x.dtype, u64::from_le_bytes(wide));
+        // NaN is last in both directions.
+        match (key, descending) {
+            (None, _) => u64::MAX >> (64 - 8 * size),
+            (Some(key), false) => key,
+            (Some(key), true) => !key & (u64::MAX >> (64 - 8 * size)),
+        }
+    };
+    let mut found: Vec<i32> = Vec::with_capacity(x.bytes.len() / size);
+    for row in x.bytes.chunks(n * size) {
+        let keys = row.chunks_exact(size).map(key);
+        if size <= 4 {
+            let mut pairs: Vec<u64> = keys.zip(0u64..).map(|(key, place)| key << 32 | place).collect();
+            pairs.sort_unstable();
+            found.extend(pairs.into_iter().map(|pair| pair as i32));
+        } else {
+            let mut pairs: Vec<(u64, u32)> = keys.zip(0u32..).collect();
+            pairs.sort_unstable();
+            found.extend(pairs.into_iter().map(|(_, place)| place as i32));
+        }
+    }
+    bytemuck::cast_slice(&found).to_vec()
+}
+
+// A number that is greater where the element is; none of NaN. Both zeros have one.
+fn key(dtype: DType, bits: u64) -> Option<u64> {
+    let width = dtype.bits();
+    let sign = 1u64 << (width - 1);
+    if !dtype.is_float() {
+        return Some(if dtype.is_signed_int() { bits ^ sign } else { bits });
+    }
+    let infinity = match dtype {
+        DType::F16 => 0x7c00,
+        DType::BF16 => 0x7f80,
+        DType::F32 => u64::from(f32::INFINITY.to_bits()),
+        _ => f64::INFINITY.to_bits(),
+    };
+    match bits & !sign {
+        magnitude if magnitude > infinity => None,
+        0 => Some(sign),
+        _ if bits & sign != 0 => Some(!bits & (u64::MAX >> (64 - width))),
+        _ => Some(bits | sign),
+    }
+}
+
+impl Tensor {
+    fn is_for_host(&self) -> bool {
+        self.len() > LARGE && self.device().backend() == BackendKind::Cpu
+    }
+
+    /// The order of the elements of rows, if the host finds it.
+    pub(crate) fn order_on_host(&self, descending: bool) -> Option<Tensor> {
+        self.is_for_host()
+            .then(|| self.function(Along(Kind::Order { descending }), &[]))
+    }
+
+    /// All elements up to each of rows combined, if the host does it: nobody asks for gradients then.
+    pub(crate) fn cumulative_on_host(
+        &self,
+        how: Reduction,
+        at: &'static Location<'static>,
+    ) -> Option<Tensor> {
+        let is_known = matches!(
+            self.dtype(),
+            DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64
+        );
+        let done = || crate::place::inside(at, || self.function(Along(Kind::Cumulative(how)), &[]));
+        (is_known && !self.is_tracked() && self.is_for_host()).then(done)
+    }
+}
