@@ -1,7 +1,6 @@
 //! The `perpetua` program: what there is to say on its command line, and who does it. It knows Perpetua by the facade, as every
 //! program does; only `emit` and `explain` reach into the IR.
 
-#[cfg(feature = "kernels")]
 mod bench;
 mod check;
 mod devices;
@@ -84,8 +83,7 @@ enum Command {
     /// Assemble, check and run programs in the instruction set
     #[cfg(feature = "isa")]
     Isa(isa::Args),
-    /// Measure the library's kernels beside what the device could do
-    #[cfg(feature = "kernels")]
+    /// Measure the library's kernels beside what the device could do, and from where a GPU is faster than the CPU
     Bench(bench::Args),
     /// Watch the actors of a running program, as `top` watches processes
     #[cfg(feature = "actors")]
@@ -198,7 +196,6 @@ fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(&args),
         #[cfg(feature = "isa")]
         Some(Command::Isa(args)) => isa::run(&args),
-        #[cfg(feature = "kernels")]
         Some(Command::Bench(args)) => bench::run(&args),
         #[cfg(feature = "actors")]
         Some(Command::Top(args)) => top::run(&args),

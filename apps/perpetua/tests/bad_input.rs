@@ -248,6 +248,15 @@ fn every_mistake_is_named() {
         ("wave bench --size 0 --backend cpu", "the grid's size in x is 0"),
         ("wave bench --backend none", "invalid value 'none'"),
         (
+            "bench crossover --backend cpu",
+            "--backend cpu: it is the CPU, which GPUs are held against",
+        ),
+        (
+            "bench crossover --plot c.png",
+            "--plot c.png: what is written is SVG",
+        ),
+        ("bench crossover --sizes 0", "0 is not in 1..=268435456"),
+        (
             "wave bench --size 64 256 --backend cpu",
             "unexpected argument '256'",
         ),

@@ -224,6 +224,12 @@ impl Tensor {
             KernelArg::Buffer(buffer) => buffer.ptr().address(),
             KernelArg::Value(_) => None,
         });
+        // The host's memory has an address that may be made a pointer again.
+        if let Some(KernelArg::Buffer(buffer)) = value.as_ref().map(DynBuffer::arg)
+            && let Some(there) = perpetua_device::host::raw(buffer.ptr())
+        {
+            let _ = there.as_ptr().expose_provenance();
+        }
         let (Some(value), Some(address)) = (value, address) else {
             refuse("its memory has no address")?;
             return Err(crate::step::wrong(self, "it has no memory"));

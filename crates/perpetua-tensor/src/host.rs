@@ -15,8 +15,18 @@ pub(crate) const RUN: usize = 256;
 
 #[derive(Clone, Copy)]
 enum Kind {
-    Order { descending: bool },
+    Order {
+        descending: bool,
+    },
     Cumulative(Reduction),
+    /// The first of the largest, or smallest; the first NaN if there is one.
+    Place {
+        largest: bool,
+    },
+    /// How often each number is there.
+    Count {
+        bins: usize,
+    },
 }
 
 /// Along the last axis.
@@ -30,6 +40,9 @@ impl Function for Along {
             Kind::Cumulative(Reduction::Product) => "cumprod",
             Kind::Cumulative(Reduction::Max) => "cummax",
             Kind::Cumulative(Reduction::Min) => "cummin",
+            Kind::Place { largest: true } => "argmax",
+            Kind::Place { largest: false } => "argmin",
+            Kind::Count { .. } => "bincount",
         }
     }
 
@@ -37,11 +50,21 @@ impl Function for Along {
         let Some(x) = operands.first() else {
             return Err("it takes a tensor".into());
         };
+        let mut shape = x.shape().to_vec();
         let dtype = match self.0 {
             Kind::Order { .. } => DType::I32,
             Kind::Cumulative(_) => x.dtype(),
+            Kind::Place { .. } => {
+                shape.pop();
+                DType::I32
+            }
+            Kind::Count { bins } => {
+                shape.pop();
+                shape.push(bins);
+                DType::I32
+            }
         };
-        Ok((x.shape().to_vec(), dtype))
+        Ok((shape, dtype))
     }
 
     fn on_host(&self) -> Option<&dyn OnHost> {
@@ -100,6 +123,11 @@ impl OnHost for Along {
         }
         Ok(match (self.0, x.dtype) {
             (Kind::Order { descending }, _) => order(x, n, descending),
+            (Kind::Place { largest }, DType::F32) => places(&x.values::<f32>(), n, largest),
+            (Kind::Place { largest }, DType::F64) => places(&x.values::<f64>(), n, largest),
+            (Kind::Place { largest }, DType::I32) => places(&x.values::<i32>(), n, largest),
+            (Kind::Place { largest }, _) => places(&x.values::<u8>(), n, largest),
+            (Kind::Count { bins }, _) => counts(&x.values::<i32>(), n, bins)?,
             (Kind::Cumulative(how), DType::F32) => floats!(f32, how),
             (Kind::Cumulative(how), DType::F64) => floats!(f64, how),
             (Kind::Cumulative(how), DType::I32) => integers!(i32, how),
@@ -162,6 +190,50 @@ fn runs<T: Copy>(row: &mut [T], identity: T, meet: impl Fn(T, T) -> T + Copy) {
     }
 }
 
+#[allow(clippy::eq_op, reason = "what is not itself is NaN")]
+fn places<T: Copy + PartialOrd>(all: &[T], n: usize, largest: bool) -> Vec<u8> {
+    let place = |row: &[T]| -> i32 {
+        let mut best = 0;
+        for (place, x) in row.iter().enumerate() {
+            let is_better = if largest { *x > row[best] } else { *x < row[best] };
+            if *x != *x {
+                return place as i32;
+            }
+            if is_better {
+                best = place;
+            }
+        }
+        best as i32
+    };
+    let found: Vec<i32> = all.chunks_exact(n).map(place).collect();
+    bytemuck::cast_slice(&found).to_vec()
+}
+
+fn counts(all: &[i32], n: usize, bins: usize) -> Result<Vec<u8>, String> {
+    let mut found = Vec::new();
+    for (row, numbers) in all.chunks_exact(n).enumerate() {
+        let mut counts = vec![0i32; bins];
+        for (place, number) in numbers.iter().enumerate() {
+            // As an index: from the end if it is negative.
+            let bin = match *number {
+                number if number < 0 => bins as i64 + i64::from(number),
+                number => i64::from(number),
+            };
+            match usize::try_from(bin).ok().and_then(|bin| counts.get_mut(bin)) {
+                Some(count) => *count += 1,
+                None => {
+                    return Err(format!(
+                        "element {} is {number}, which is not among the {bins} numbers",
+                        row * n + place
+                    ));
+                }
+            }
+        }
+        found.extend(counts);
+    }
+    Ok(bytemuck::cast_slice(&found).to_vec())
+}
+
 // Indices of what comes first, second and so on in each row: by keys that compare as the elements do, and their places.
 fn order(x: &HostValues<'_>, n: usize, descending: bool) -> Vec<u8> {
     let size = x.dtype.size() as usize;
@@ -222,6 +294,21 @@ impl Tensor {
     pub(crate) fn order_on_host(&self, descending: bool) -> Option<Tensor> {
         self.is_for_host()
             .then(|| self.function(Along(Kind::Order { descending }), &[]))
+    }
+
+    /// Where the first of the largest or smallest elements of rows are, if the host looks: nothing fuses with what is known.
+    pub(crate) fn place_on_host(&self, largest: bool, axis: usize) -> Option<Tensor> {
+        let is_known = matches!(self.dtype(), DType::F32 | DType::F64 | DType::I32 | DType::U8)
+            && self.is_for_host()
+            && axis + 1 == self.rank()
+            && self.0.value().is_some();
+        is_known.then(|| self.function(Along(Kind::Place { largest }), &[]))
+    }
+
+    /// How often each number is there, if the host counts.
+    pub(crate) fn count_on_host(&self, bins: usize) -> Option<Tensor> {
+        let is_for_host = self.dtype() == DType::I32 && self.is_for_host() && bins > 0;
+        is_for_host.then(|| self.flatten().function(Along(Kind::Count { bins }), &[]))
     }
 
     /// All elements up to each of rows combined, if the host does it: nobody asks for gradients then.

@@ -29,6 +29,7 @@ mod place;
 mod algebra;
 mod anomaly;
 pub mod backends;
+mod combine;
 mod compile;
 mod create;
 mod display;

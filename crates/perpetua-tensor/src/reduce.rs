@@ -43,6 +43,7 @@ impl Tensor {
         let all = match *kept == *self.shape() {
             true => self.cast_at(dtype, at),
             false => match Parts::of(self.shape(), &axes) {
+                _ if let Some(done) = self.combined_on_host(how, &axes, at) => done,
                 None => self.reduced(how, axes.clone(), dtype, at),
                 Some(parts) => {
                     let joined = self.in_parts(how, &axes, parts, at).reshaped(&kept, at);

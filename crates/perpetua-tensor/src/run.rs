@@ -1,9 +1,10 @@
 //! Runs what is recorded: kernels are found by their recipes or compiled, results get memory, launches go to the default stream.
 
 use std::collections::HashMap;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use perpetua_device::{Device, DynBuffer, Kernel, KernelArg, Stream};
+use perpetua_device::{Device, DynBuffer, Kernel, KernelArg, Stream, host};
 use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
@@ -190,15 +191,15 @@ impl Ready {
             return value(source).cloned();
         }
         if let Some((function, sources)) = self.step.on_host() {
-            let read = |(source, ..): &Source| value(*source)?.read().map_err(failed);
-            let bytes = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
+            let read = |(source, ..): &Source| Seen::of(value(*source)?, stream).map_err(failed);
+            let seen = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
             let operands = sources
                 .iter()
-                .zip(&bytes)
-                .map(|((_, shape, dtype), bytes)| HostValues {
+                .zip(&seen)
+                .map(|((_, shape, dtype), seen)| HostValues {
                     shape,
                     dtype: *dtype,
-                    bytes,
+                    bytes: seen.bytes(),
                 });
             let found = function.compute(&operands.collect::<Vec<_>>());
             let found = found.map_err(|rule| tensor.broken(rule))?;
@@ -251,6 +252,37 @@ impl Ready {
             _ => {}
         }
         Ok(result)
+    }
+}
+
+/// A value for the host: the memory itself, or a copy of it.
+enum Seen<'a> {
+    There(&'a DynBuffer, NonNull<u8>),
+    Copied(Vec<u8>),
+}
+
+impl Seen<'_> {
+    fn of<'a>(value: &'a DynBuffer, stream: &Stream) -> perpetua_device::Result<Seen<'a>> {
+        let there = match value.arg() {
+            KernelArg::Buffer(buffer) => host::raw(buffer.ptr()),
+            KernelArg::Value(_) => None,
+        };
+        match there {
+            Some(there) => stream.synchronize().map(|()| Seen::There(value, there)),
+            None => value.read().map(Seen::Copied),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Seen::There(value, there) => {
+                let size = value.len() as usize * value.element().size() as usize;
+                // SAFETY: `raw` gives the first of the buffer's bytes in the host's memory, which is initialised and stays as long as the buffer. Work that writes there was waited for: a tensor's
+                // value is written by the one launch that makes it, on the stream of all others, and by nobody once it is made.
+                unsafe { std::slice::from_raw_parts(there.as_ptr(), size) }
+            }
+            Seen::Copied(bytes) => bytes,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The book's pages of operators and of the array API standard's names, made of the tables: compared, or written if `PERPETUA_BLESS` is 1.
 
+#![allow(clippy::unwrap_used, reason = "what fails in a helper fails a test")]
+
 use std::fmt::Write;
 
 use perpetua_tensor::table::{Composed, Meaning, composed, primitives, reading};

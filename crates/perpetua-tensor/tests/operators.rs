@@ -205,7 +205,7 @@ fn every_composed_operator_is_tested() {
         ("assign", x.assign(&[Slice::from(..), Slice::every(-2)], 7.0)),
         ("add_", x.add_(&y)),
         ("sub_", x.sub_(1.5)),
-        ("mul_", x.mul_(&y.sum(0))),
+        ("mul_", x.mul_(y.sum(0))),
         ("div_", x.div_(&y)),
         ("copy_", x.copy_(&y.sum(0))),
         ("fill_", x.fill_(2.5)),

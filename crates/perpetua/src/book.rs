@@ -66,6 +66,10 @@ pub struct Tensors;
 #[doc = include_str!("../../../docs/book/src/tensor-operators.md")]
 pub struct TensorOperators;
 
+#[cfg(feature = "tensor")]
+#[doc = include_str!("../../../docs/book/src/tensor-standard.md")]
+pub struct TensorStandard;
+
 #[doc = include_str!("../../../docs/book/src/launch-or-stay.md")]
 pub struct LaunchOrStay;
 

@@ -1,208 +1,127 @@
-//! `perpetua bench`: what kernels of the library reach of what the device could do, as a table, as CSV and as a roofline plot.
+//! `perpetua bench`: what this machine does, with the library's kernels, and as Perpetua itself decides by.
 
+mod crossover;
+#[cfg(feature = "kernels")]
 mod families;
+#[cfg(feature = "kernels")]
+mod kernels;
+#[cfg(feature = "kernels")]
 mod show;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use perpetua::device::Device;
-use perpetua::kernels::measure::{Roof, Unit};
+use perpetua::device::{AdapterType, BackendKind, Crossover, Device};
+use perpetua::wave::chart::Chart;
 
-use super::{Backend, Failure, open};
-use crate::files::{check_places, write};
+use super::{Backend, Failure};
 use crate::listing::Listing;
 use crate::text::table;
-use crate::whole::from_nought;
 
 /// Arguments of `perpetua bench`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "What a device could do is measured first: the bandwidth of a copy within its memory, and multiplications with \
-        additions in registers. Of NVIDIA's tensor cores it is the operations a cycle that NVIDIA states, times the highest clock. \
-        Under `of best` stands how much of that a kernel reaches: the time that its operations or its bytes take at least, whichever \
-        is more, divided by the time it took. Each figure is the best of five rounds; let nothing else run.\n\n\
-        The plot has operations for each byte along x and operations a second along y: a kernel under the slope waits for memory, one \
-        under the flat part for arithmetic. That of `memory` has bytes along x and bytes a second along y.\n\nExamples:\n  \
-        perpetua bench gemm --plot gemm.svg\n  \
-        perpetua bench gemm --shape 4096x4096x64,1000 --type bf16,f32\n  \
-        perpetua bench norm --shape 1024x50257 --csv norm.csv\n  \
-        perpetua bench memory --backend cpu"
-)]
 pub(super) struct Args {
-    /// What to measure
-    #[arg(value_enum)]
-    what: What,
-    /// The backend
-    #[arg(long, value_enum, default_value = "auto")]
-    backend: Backend,
-    /// Which of its devices
-    #[arg(long, default_value_t = 0, value_parser = from_nought::<usize>, allow_negative_numbers = true)]
-    device: usize,
-    /// Shapes: of gemm N or MxNxK, of attention LENGTHxDIM, of norm ROWSxCOLUMNS, of quant ROWSxCOLUMNS, of memory MiB (if left out, some that suit the device)
-    #[arg(long, value_delimiter = ',', value_name = "SHAPE,SHAPE,…", value_parser = shape)]
-    shape: Vec<Shape>,
-    /// Types of numbers: of gemm f32, tf32, f16, bf16, e4m3, i8, of attention and norm f32, f16, bf16, of quant q4_0, q8_0, q4_k, q5_k, q6_k (if left out, all that the device is made for)
-    #[arg(long = "type", value_delimiter = ',', value_name = "TYPE,TYPE,…")]
-    types: Vec<String>,
-    /// Seconds for each figure
-    #[arg(long, default_value_t = 0.2, allow_negative_numbers = true, value_parser = measured)]
-    seconds: f64,
-    /// The table as CSV
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// The table as a plot in SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+#[derive(clap::Subcommand)]
+enum Command {
     /// Matrix products
-    Gemm,
+    #[cfg(feature = "kernels")]
+    Gemm(kernels::Args),
     /// Attention forward, batch 2, 16 heads, full and causal
-    Attention,
+    #[cfg(feature = "kernels")]
+    Attention(kernels::Args),
     /// Softmax, layer norm, RMS norm and cross entropy of rows
-    Norm,
+    #[cfg(feature = "kernels")]
+    Norm(kernels::Args),
     /// Products of quantised weights with a vector, and with a matrix of 512 rows
-    Quant,
-    /// Copies, fills and sums within a device's memory, and copies from and to the host
-    Memory,
-}
-
-/// The sizes of one problem.
-type Shape = Vec<usize>;
-
-fn shape(text: &str) -> Result<Shape, String> {
-    let sizes: Result<Shape, _> = text.split('x').map(from_nought::<usize>).collect();
-    match sizes {
-        Ok(sizes) if !sizes.contains(&0) => Ok(sizes),
-        _ => Err("sizes are whole numbers from 1 on, with an x between them, as 4096x1024".into()),
-    }
-}
-
-/// How long a figure may take.
-fn measured(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if seconds > 0.0 && seconds < 1e6 => Ok(seconds),
-        _ => Err("it must be a number of seconds above 0, and below a million".into()),
-    }
-}
-
-/// One measured figure.
-struct Row {
-    what: String,
-    kind: String,
-    shape: Shape,
-    /// What computes; where nothing is computed, none.
-    unit: Option<Unit>,
-    seconds: f64,
-    operations: f64,
-    bytes: f64,
-    /// Bytes come from the host or go to it, which the device's own memory says nothing about.
-    is_transfer: bool,
-}
-
-impl Row {
-    /// How much of what the device could do was reached; `None` where that is not known.
-    fn of_best(&self, roof: &Roof) -> Option<f64> {
-        if self.is_transfer {
-            return None;
-        }
-        let least = roof.least_seconds(self.unit.unwrap_or(Unit::Lanes), self.operations, self.bytes)?;
-        Some(least / self.seconds)
-    }
+    #[cfg(feature = "kernels")]
+    Quant(kernels::Args),
+    /// Copies, fills and a kernel within a device's memory, and copies from and to the host
+    #[cfg(feature = "kernels")]
+    Memory(kernels::Args),
+    /// From which size on a GPU is faster than the CPU, with data that is there and with its way there and back; measured, and kept for whoever asks (`Device::best_for`)
+    Crossover {
+        /// The GPU's backend; if left out, each that has one
+        #[arg(long, value_enum, value_delimiter = ',')]
+        backend: Vec<Backend>,
+        /// Elements at which both are measured, however long that takes (as 1024,16777216); if left out, from 1024 to 4194304
+        #[arg(long, value_delimiter = ',', value_name = "ELEMENTS", value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+        sizes: Vec<u32>,
+        /// How many times as fast as the CPU the first GPU is, by size, as a plot in SVG
+        #[arg(long, value_name = "FILE")]
+        plot: Option<PathBuf>,
+    },
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    check_places(
-        &[
-            ("--csv", args.csv.as_ref(), &["csv"]),
-            ("--plot", args.plot.as_ref(), &["svg"]),
-        ],
-        None,
-    )?;
-    let axes: &[usize] = match args.what {
-        What::Gemm => &[1, 3],
-        What::Attention | What::Norm | What::Quant => &[2],
-        What::Memory => &[1],
+    let (backend, sizes, plot) = match &args.command {
+        Command::Crossover { backend, sizes, plot } => (backend, sizes, plot),
+        #[cfg(feature = "kernels")]
+        Command::Gemm(args) => return kernels::run(kernels::What::Gemm, args),
+        #[cfg(feature = "kernels")]
+        Command::Attention(args) => return kernels::run(kernels::What::Attention, args),
+        #[cfg(feature = "kernels")]
+        Command::Norm(args) => return kernels::run(kernels::What::Norm, args),
+        #[cfg(feature = "kernels")]
+        Command::Quant(args) => return kernels::run(kernels::What::Quant, args),
+        #[cfg(feature = "kernels")]
+        Command::Memory(args) => return kernels::run(kernels::What::Memory, args),
     };
-    if let Some(shape) = args.shape.iter().find(|shape| !axes.contains(&shape.len())) {
-        let sizes: Vec<String> = axes.iter().map(usize::to_string).collect();
-        return Err(format!(
-            "--shape {}: a shape of this kind has {} sizes, not {}",
-            show::sizes(shape),
-            sizes.join(" or "),
-            shape.len()
-        )
-        .into());
-    }
-    let device = open(args.backend, args.device)?;
-    let types = families::types(args.what, &device, &args.types)?;
-    let shapes = match args.shape.is_empty() {
-        true => families::shapes(args.what, device.info().on_host),
-        false => args.shape.clone(),
+    crate::files::check_places(&[("--plot", plot.as_ref(), &["svg"])], None)?;
+    let mut devices = Vec::new();
+    let mut missing = Vec::new();
+    let wanted: Vec<BackendKind> = match backend.is_empty() {
+        true => vec![BackendKind::Cuda, BackendKind::Wgpu],
+        false => backend.iter().map(|backend| (*backend).into()).collect(),
     };
-    let long = Duration::from_secs_f64(args.seconds);
-    let mut listing = Listing::new(args.csv.is_some() || args.plot.is_some());
-    listing.print(&format!("{} ({})\n", device.info().name, device.backend()))?;
-    let roof = Roof::measure(&device, long)?;
-    listing.print(&show::roof(&roof, args.what, &types))?;
-    let rows = measure(args.what, &device, &shapes, &types, long)?;
-    listing.print(&format!("\n{}", table(&show::rows(&rows, &roof))))?;
-    if rows
-        .iter()
-        .any(|row| !row.is_transfer && row.of_best(&roof).is_none())
-    {
-        listing.print("(-: what this device's matrix units could do is not known)\n")?;
+    for kind in wanted {
+        match Device::new(kind, 0) {
+            Ok(device) if device.info().on_host => {
+                return Err(format!(
+                    "--backend {}: it is the CPU, which GPUs are held against",
+                    kind.name()
+                )
+                .into());
+            }
+            Ok(device) => devices.push(device),
+            // Whoever names a backend wants to know.
+            Err(error) if !backend.is_empty() => return Err(error.into()),
+            Err(error) => missing.push(error.to_string()),
+        }
     }
-    if let Some(path) = &args.csv {
-        write(path, show::csv(&rows, &roof, &device).as_bytes())?;
+    if devices.is_empty() {
+        return Err(format!("there is no GPU to hold against the CPU: {}", missing.join("; ")).into());
     }
-    if let Some(path) = &args.plot {
-        write(
-            path,
-            show::plot(args.what, &rows, &roof, &device).svg().as_bytes(),
-        )?;
+    let sizes: Vec<usize> = sizes.iter().map(|size| *size as usize).collect();
+    let mut listing = Listing::new(plot.is_some());
+    let host = Device::new(BackendKind::Cpu, 0)?;
+    let mut drawn = None;
+    for device in &devices {
+        let chart = beside(&mut listing, &host, device, &sizes)?;
+        drawn.get_or_insert(chart);
+    }
+    if let (Some(path), Some(chart)) = (plot, drawn) {
+        crate::files::write(path, chart.svg().as_bytes())?;
     }
     listing.end()
 }
 
-/// All figures, while a line on a terminal says which is being measured.
-fn measure(
-    what: What,
+/// Measures a GPU beside the CPU, and prints it; the chart of it.
+pub(super) fn beside(
+    listing: &mut Listing,
+    host: &Device,
     device: &Device,
-    shapes: &[Shape],
-    types: &[String],
-    long: Duration,
-) -> Result<Vec<Row>, Failure> {
-    let bar = ProgressBar::new((shapes.len() * types.len()) as u64);
-    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} measured; now {msg}") {
-        bar.set_style(style);
-    }
-    let mut rows = Vec::new();
-    for shape in shapes {
-        for kind in types {
-            bar.set_message(format!("{kind} {}", show::sizes(shape)));
-            rows.extend(families::measure(what, device, shape, kind, long)?);
-            bar.inc(1);
-        }
-    }
-    bar.finish_and_clear();
-    Ok(rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shapes_are_sizes_with_an_x_between_them() {
-        assert_eq!(shape("4096x64"), Ok(vec![4096, 64]));
-        for text in ["", "x", "0", "4x0", "-1", "4*4"] {
-            assert!(shape(text).is_err(), "{text}");
-        }
-    }
+    sizes: &[usize],
+) -> Result<Chart, Failure> {
+    let info = device.info();
+    let found = Crossover::measure(host, device, sizes)?;
+    let name = match info.adapter_type {
+        AdapterType::Cpu => format!("{} (software)", info.name),
+        _ => info.name.clone(),
+    };
+    listing.print(&format!("\nCPU and {name}\n{}", table(&crossover::rows(&found))))?;
+    listing.print(&crossover::from_where(&found))?;
+    Ok(crossover::chart(&found, &name, device.backend()))
 }

@@ -1,12 +1,10 @@
 //! `perpetua isa bench`: what programs cost beside kernels, copies and plain Rust, and from which size on a GPU is faster.
 
-mod crossover;
-
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use perpetua::device::{AdapterType, BackendKind, Buffer, Crossover, Device, KernelArg, LaunchConfig};
+use perpetua::device::{BackendKind, Buffer, Device, KernelArg, LaunchConfig};
 use perpetua::isa::lanes::Lanes;
 use perpetua::isa::{Arguments, Executor, Launch, Limits, Prepared, Program, library, lower, verify};
 use perpetua::prelude::*;
@@ -17,7 +15,6 @@ use super::super::{Backend, Failure};
 use crate::listing::Listing;
 use crate::text::{ratio, table};
 use crate::whole::counted;
-use crossover::{chart, rows};
 
 /// Arguments of `perpetua isa bench`.
 #[derive(clap::Args)]
@@ -103,17 +100,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let sizes: Vec<usize> = args.sizes.iter().map(|size| *size as usize).collect();
     let mut drawn = None;
     for device in &executors {
-        let info = device.device().info();
-        if info.on_host {
+        if device.device().info().on_host {
             continue;
         }
-        let found = Crossover::measure(host.device(), device.device(), &sizes)?;
-        let name = match info.adapter_type {
-            AdapterType::Cpu => format!("{} (software)", info.name),
-            _ => info.name.clone(),
-        };
-        listing.print(&format!("\nCPU and {name}\n{}", table(&rows(&found))))?;
-        drawn.get_or_insert_with(|| chart(&found, &name, device.device().backend()));
+        let chart = crate::bench::beside(&mut listing, host.device(), device.device(), &sizes)?;
+        drawn.get_or_insert(chart);
     }
     if let (Some(path), Some(chart)) = (&args.plot, drawn) {
         crate::files::write(path, chart.svg().as_bytes())?;

@@ -28,6 +28,8 @@ struct Given {
     v: Tensor,
     b: Tensor,
     k: Tensor,
+    /// True everywhere.
+    t: Tensor,
     /// Sorted.
     s: Tensor,
     d: Tensor,
@@ -91,7 +93,8 @@ const CASES: &[Case] = &[
     ("max", "x.max()", |g| g.x.max(..)),
     ("max along columns", "m.max(0)", |g| g.m.max(0)),
     ("argmax", "m.argmax(1)", |g| g.m.argmax(1)),
-    ("all", "b.all()", |g| g.b.all(..)),
+    ("all, where all are", "t.all()", |g| g.t.all(..)),
+    ("sum of integers", "i.sum(dtype=np.int32)", |g| g.i.sum(..)),
     ("count_nonzero", "np.count_nonzero(b)", |g| g.b.count_nonzero(..)),
     ("cumsum", "x.cumsum()", |g| g.x.cumsum(0)),
     ("cumsum along rows", "m.cumsum(1)", |g| g.m.cumsum(1)),
@@ -227,6 +230,7 @@ fn given(device: &Device) -> Result<Given> {
         n: y.reshape([1000, 1000]),
         v: x.slice([Slice::from(..1000)]) + 0.0,
         b: x.greater(0.5),
+        t: x.greater(0.0),
         k: whole(N as f64 - 1.0),
         s: x.sort(0, false),
         d: x.cast(DType::F64),
@@ -235,8 +239,8 @@ fn given(device: &Device) -> Result<Given> {
         y,
     };
     let all = [
-        &given.x, &given.y, &given.z, &given.i, &given.j, &given.m, &given.n, &given.v, &given.b, &given.k,
-        &given.s, &given.d,
+        &given.x, &given.y, &given.z, &given.i, &given.j, &given.m, &given.n, &given.v, &given.b, &given.t,
+        &given.k, &given.s, &given.d,
     ];
     Tensor::realize_all(&all)?;
     Ok(given)

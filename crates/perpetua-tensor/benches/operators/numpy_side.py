@@ -16,6 +16,7 @@ m = x.reshape(1000, 1000)
 n = y.reshape(1000, 1000)
 v = x[:1000].copy()
 b = z > 0
+t = x > 0
 k = rng.integers(0, N, N, dtype=np.int32)
 s = np.sort(x)
 d = x.astype(np.float64)

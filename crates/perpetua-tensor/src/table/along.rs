@@ -24,11 +24,17 @@ composed! {
     }
     std(x, axes: impl Into<Axes>) "sqrt(var(x))" "The standard deviation along axes." { x.var(axes).sqrt() }
     any(x, axes: impl Into<Axes>) "max(x != 0)" "Whether one along axes is true; not of none." {
-        x.cast(DType::Bool).cast(DType::I32).sum(axes).not_equal(0)
+        x.cast(DType::Bool).sum(axes).not_equal(0)
     }
-    count_nonzero(x, axes: impl Into<Axes>) "sum(x != 0)" "How many along axes are not zero, as `i32`." { x.not_equal(0).cast(DType::I32).sum(axes) }
-    all(x, axes: impl Into<Axes>) "not any(not x)" "Whether all along axes are true; also of none." {
-        x.logical_not().any(axes).invert()
+    count_nonzero(x, axes: impl Into<Axes>) "sum(x != 0)" "How many along axes are not zero, as `i32`." { x.cast(DType::Bool).sum(axes) }
+    all(x, axes: impl Into<Axes>) "sum(x != 0) == n" "Whether all along axes are true; also of none." {
+        let axes = axes.into();
+        let n: usize = axes.of(x.rank()).map_or(0, |axes| axes.iter().map(|axis| x.shape()[*axis]).product());
+        match i32::try_from(n) {
+            Ok(n) => x.cast(DType::Bool).sum(axes).equal(n),
+            // More than sums count.
+            Err(_) => x.logical_not().any(axes).invert(),
+        }
     }
     softmax(x, axes: impl Into<Axes>) "e = exp(x - max(x)); e / sum(e)" "Exponentials divided by their sum along axes." {
         let axes = axes.into();
@@ -151,6 +157,9 @@ fn place_of(how: Reduction, x: &Tensor, axis: isize) -> Tensor {
         DType::Bool => x.cast(DType::U8),
         _ => x.clone(),
     };
+    if let Some(found) = x.place_on_host(how == Reduction::Max, place) {
+        return found;
+    }
     let is_it = x.equal(x.reduce(how, &axes, true, at));
     let is_it = match x.dtype().is_float() {
         true => is_it.logical_or(x.isnan()),

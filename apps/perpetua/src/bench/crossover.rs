@@ -1,8 +1,9 @@
 //! Times by size, on the CPU and on a GPU, as a table and as a chart.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use perpetua::device::{BackendKind, Crossover};
+use perpetua::device::{BackendKind, Crossover, CrossoverPoint};
 use perpetua::wave::chart::{Chart, Curve};
 
 use crate::text::ratio;
@@ -38,6 +39,29 @@ pub(super) fn rows(found: &Crossover) -> Vec<Vec<String>> {
     rows
 }
 
+/// From which of the sizes on the GPU is faster at each operation.
+pub(super) fn from_where(found: &Crossover) -> String {
+    let operations: BTreeSet<&str> = found.points().iter().map(|point| &*point.operation).collect();
+    let mut text = String::new();
+    for operation in operations {
+        let from = |time: fn(&CrossoverPoint) -> Duration| {
+            let points = found.points().iter().filter(|point| point.operation == operation);
+            let slower = points.clone().filter(|point| time(point) >= point.host);
+            let last = slower.map(|point| point.size).max();
+            let first = points
+                .map(|point| point.size)
+                .filter(|size| last.is_none_or(|last| *size > last))
+                .min();
+            first.map_or("at none of these sizes".into(), |size| {
+                format!("from {size} elements on")
+            })
+        };
+        let (there, with) = (from(|point| point.device), from(|point| point.transfers));
+        text += &format!("{operation}: the GPU is faster {there}; with transfers {with}\n");
+    }
+    text
+}
+
 /// How many times as fast as the CPU a GPU is, by size. One GPU's curves are what a chart has room for.
 pub(super) fn chart(found: &Crossover, name: &str, kind: BackendKind) -> Chart {
     let mut operations: Vec<&str> = found
@@ -48,7 +72,7 @@ pub(super) fn chart(found: &Crossover, name: &str, kind: BackendKind) -> Chart {
     operations.dedup();
     let mut curves = Vec::new();
     for operation in operations {
-        let curve = |what: &str, time: fn(&perpetua::device::CrossoverPoint) -> Duration| Curve {
+        let curve = |what: &str, time: fn(&CrossoverPoint) -> Duration| Curve {
             name: format!("{operation}{what}"),
             points: found
                 .points()
@@ -80,13 +104,23 @@ mod tests {
 
     #[test]
     fn times_become_a_table_and_curves() {
-        let point = perpetua::device::CrossoverPoint {
+        let point = CrossoverPoint {
             operation: "element-wise".into(),
             size: 1024,
             host: Duration::from_nanos(1500),
             device: Duration::from_micros(6),
             transfers: Duration::from_micros(12),
         };
+        let larger = CrossoverPoint {
+            size: 4096,
+            host: Duration::from_micros(9),
+            ..point.clone()
+        };
+        let both = Crossover::new(vec![point.clone(), larger]);
+        assert_eq!(
+            from_where(&both),
+            "element-wise: the GPU is faster from 4096 elements on; with transfers at none of these sizes\n"
+        );
         let found = Crossover::new(vec![point]);
         let expected = "operation     elements  CPU, us  GPU, us  CPU / GPU  with transfers, us  CPU / GPU\n\
                         element-wise      1024      1.5      6.0       0.25                12.0       0.12\n";

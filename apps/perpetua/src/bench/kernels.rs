@@ -1,0 +1,203 @@
+//! `perpetua bench gemm` and its kin: what kernels of the library reach of what the device could do, as a table, as CSV and as a roofline plot.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use perpetua::device::Device;
+use perpetua::kernels::measure::{Roof, Unit};
+
+use super::super::{Backend, Failure, open};
+use super::{families, show};
+use crate::files::{check_places, write};
+use crate::listing::Listing;
+use crate::text::table;
+use crate::whole::from_nought;
+
+/// Arguments of each.
+#[derive(clap::Args)]
+#[command(
+    after_help = "What a device could do is measured first: the bandwidth of a copy within its memory, and multiplications with \
+        additions in registers. Of NVIDIA's tensor cores it is the operations a cycle that NVIDIA states, times the highest clock. \
+        Under `of best` stands how much of that a kernel reaches: the time that its operations or its bytes take at least, whichever \
+        is more, divided by the time it took. Each figure is the best of five rounds; let nothing else run.\n\n\
+        The plot has operations for each byte along x and operations a second along y: a kernel under the slope waits for memory, one \
+        under the flat part for arithmetic. That of `memory` has bytes along x and bytes a second along y.\n\nExamples:\n  \
+        perpetua bench gemm --plot gemm.svg\n  \
+        perpetua bench gemm --shape 4096x4096x64,1000 --type bf16,f32\n  \
+        perpetua bench norm --shape 1024x50257 --csv norm.csv\n  \
+        perpetua bench memory --backend cpu"
+)]
+pub(super) struct Args {
+    /// The backend
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: Backend,
+    /// Which of its devices
+    #[arg(long, default_value_t = 0, value_parser = from_nought::<usize>, allow_negative_numbers = true)]
+    device: usize,
+    /// Shapes: of gemm N or MxNxK, of attention LENGTHxDIM, of norm ROWSxCOLUMNS, of quant ROWSxCOLUMNS, of memory MiB (if left out, some that suit the device)
+    #[arg(long, value_delimiter = ',', value_name = "SHAPE,SHAPE,…", value_parser = shape)]
+    shape: Vec<Shape>,
+    /// Types of numbers: of gemm f32, tf32, f16, bf16, e4m3, i8, of attention and norm f32, f16, bf16, of quant q4_0, q8_0, q4_k, q5_k, q6_k (if left out, all that the device is made for)
+    #[arg(long = "type", value_delimiter = ',', value_name = "TYPE,TYPE,…")]
+    types: Vec<String>,
+    /// Seconds for each figure
+    #[arg(long, default_value_t = 0.2, allow_negative_numbers = true, value_parser = measured)]
+    seconds: f64,
+    /// The table as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// The table as a plot in SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Matrix products
+    Gemm,
+    /// Attention forward, batch 2, 16 heads, full and causal
+    Attention,
+    /// Softmax, layer norm, RMS norm and cross entropy of rows
+    Norm,
+    /// Products of quantised weights with a vector, and with a matrix of 512 rows
+    Quant,
+    /// Copies, fills and sums within a device's memory, and copies from and to the host
+    Memory,
+}
+
+/// The sizes of one problem.
+pub(super) type Shape = Vec<usize>;
+
+fn shape(text: &str) -> Result<Shape, String> {
+    let sizes: Result<Shape, _> = text.split('x').map(from_nought::<usize>).collect();
+    match sizes {
+        Ok(sizes) if !sizes.contains(&0) => Ok(sizes),
+        _ => Err("sizes are whole numbers from 1 on, with an x between them, as 4096x1024".into()),
+    }
+}
+
+/// How long a figure may take.
+fn measured(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds < 1e6 => Ok(seconds),
+        _ => Err("it must be a number of seconds above 0, and below a million".into()),
+    }
+}
+
+/// One measured figure.
+pub(super) struct Row {
+    pub(super) what: String,
+    pub(super) kind: String,
+    pub(super) shape: Shape,
+    /// What computes; where nothing is computed, none.
+    pub(super) unit: Option<Unit>,
+    pub(super) seconds: f64,
+    pub(super) operations: f64,
+    pub(super) bytes: f64,
+    /// Bytes come from the host or go to it, which the device's own memory says nothing about.
+    pub(super) is_transfer: bool,
+}
+
+impl Row {
+    /// How much of what the device could do was reached; `None` where that is not known.
+    pub(super) fn of_best(&self, roof: &Roof) -> Option<f64> {
+        if self.is_transfer {
+            return None;
+        }
+        let least = roof.least_seconds(self.unit.unwrap_or(Unit::Lanes), self.operations, self.bytes)?;
+        Some(least / self.seconds)
+    }
+}
+
+pub(super) fn run(what: What, args: &Args) -> Result<(), Failure> {
+    check_places(
+        &[
+            ("--csv", args.csv.as_ref(), &["csv"]),
+            ("--plot", args.plot.as_ref(), &["svg"]),
+        ],
+        None,
+    )?;
+    let axes: &[usize] = match what {
+        What::Gemm => &[1, 3],
+        What::Attention | What::Norm | What::Quant => &[2],
+        What::Memory => &[1],
+    };
+    if let Some(shape) = args.shape.iter().find(|shape| !axes.contains(&shape.len())) {
+        let sizes: Vec<String> = axes.iter().map(usize::to_string).collect();
+        return Err(format!(
+            "--shape {}: a shape of this kind has {} sizes, not {}",
+            show::sizes(shape),
+            sizes.join(" or "),
+            shape.len()
+        )
+        .into());
+    }
+    let device = open(args.backend, args.device)?;
+    let types = families::types(what, &device, &args.types)?;
+    let shapes = match args.shape.is_empty() {
+        true => families::shapes(what, device.info().on_host),
+        false => args.shape.clone(),
+    };
+    let long = Duration::from_secs_f64(args.seconds);
+    let mut listing = Listing::new(args.csv.is_some() || args.plot.is_some());
+    listing.print(&format!("{} ({})\n", device.info().name, device.backend()))?;
+    let roof = Roof::measure(&device, long)?;
+    listing.print(&show::roof(&roof, what, &types))?;
+    let rows = measure(what, &device, &shapes, &types, long)?;
+    listing.print(&format!("\n{}", table(&show::rows(&rows, &roof))))?;
+    if rows
+        .iter()
+        .any(|row| !row.is_transfer && row.of_best(&roof).is_none())
+    {
+        listing.print("(-: what this device's matrix units could do is not known)\n")?;
+    }
+    if let Some(path) = &args.csv {
+        write(path, show::csv(&rows, &roof, &device).as_bytes())?;
+    }
+    if let Some(path) = &args.plot {
+        write(
+            path,
+            show::plot(what, &rows, &roof, &device).svg().as_bytes(),
+        )?;
+    }
+    listing.end()
+}
+
+/// All figures, while a line on a terminal says which is being measured.
+fn measure(
+    what: What,
+    device: &Device,
+    shapes: &[Shape],
+    types: &[String],
+    long: Duration,
+) -> Result<Vec<Row>, Failure> {
+    let bar = ProgressBar::new((shapes.len() * types.len()) as u64);
+    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} measured; now {msg}") {
+        bar.set_style(style);
+    }
+    let mut rows = Vec::new();
+    for shape in shapes {
+        for kind in types {
+            bar.set_message(format!("{kind} {}", show::sizes(shape)));
+            rows.extend(families::measure(what, device, shape, kind, long)?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_sizes_with_an_x_between_them() {
+        assert_eq!(shape("4096x64"), Ok(vec![4096, 64]));
+        for text in ["", "x", "0", "4x0", "-1", "4*4"] {
+            assert!(shape(text).is_err(), "{text}");
+        }
+    }
+}
