@@ -49,7 +49,7 @@ impl OnHost for Combine {
         macro_rules! integers {
             ($from:ty, $ty:ty) => {
                 self.by::<$from, $ty>(
-                    x.bytes,
+                    &x.seen(),
                     self.how.identity(self.dtype) as $ty,
                     |x| x as $ty,
                     |a, b| a.wrapping_add(b),
@@ -62,7 +62,7 @@ impl OnHost for Combine {
         macro_rules! floats {
             ($ty:ty, $identity:expr) => {
                 self.by::<$ty, $ty>(
-                    x.bytes,
+                    &x.seen(),
                     $identity,
                     |x| x,
                     |a, b| a + b,
@@ -89,7 +89,7 @@ impl Combine {
     #[expect(clippy::too_many_arguments, reason = "an operator each")]
     fn by<F: AnyBitPattern, T: Copy + bytemuck::NoUninit>(
         &self,
-        bytes: &[u8],
+        values: &[F],
         identity: T,
         wide: impl Fn(F) -> T + Copy,
         sum: impl Fn(T, T) -> T + Copy,
@@ -98,31 +98,21 @@ impl Combine {
         low: impl Fn(T, T) -> T + Copy,
     ) -> Vec<u8> {
         let found = match self.how {
-            Reduction::Sum => self.all(bytes, identity, wide, sum),
-            Reduction::Product => self.all(bytes, identity, wide, product),
-            Reduction::Max => self.all(bytes, identity, wide, high),
-            Reduction::Min => self.all(bytes, identity, wide, low),
+            Reduction::Sum => self.all(values, identity, wide, sum),
+            Reduction::Product => self.all(values, identity, wide, product),
+            Reduction::Max => self.all(values, identity, wide, high),
+            Reduction::Min => self.all(values, identity, wide, low),
         };
         bytemuck::cast_slice(&found).to_vec()
     }
 
     fn all<F: AnyBitPattern, T: Copy>(
         &self,
-        bytes: &[u8],
+        values: &[F],
         identity: T,
         wide: impl Fn(F) -> T + Copy,
         meet: impl Fn(T, T) -> T + Copy,
     ) -> Vec<T> {
-        // Tensors' memory is aligned, that of others perhaps not.
-        let copied: Vec<F>;
-        let values = match bytemuck::try_cast_slice::<u8, F>(bytes) {
-            Ok(values) => values,
-            Err(_) => {
-                let each = bytes.chunks_exact(size_of::<F>());
-                copied = each.map(bytemuck::pod_read_unaligned).collect();
-                &copied
-            }
-        };
         let mut found = Vec::new();
         for row in values.chunks_exact(self.along * self.inner) {
             // What parts give, one behind the other.

@@ -123,11 +123,11 @@ impl OnHost for Along {
         }
         Ok(match (self.0, x.dtype) {
             (Kind::Order { descending }, _) => order(x, n, descending),
-            (Kind::Place { largest }, DType::F32) => places(&x.values::<f32>(), n, largest),
-            (Kind::Place { largest }, DType::F64) => places(&x.values::<f64>(), n, largest),
-            (Kind::Place { largest }, DType::I32) => places(&x.values::<i32>(), n, largest),
-            (Kind::Place { largest }, _) => places(&x.values::<u8>(), n, largest),
-            (Kind::Count { bins }, _) => counts(&x.values::<i32>(), n, bins)?,
+            (Kind::Place { largest }, DType::F32) => places(&x.seen::<f32>(), n, largest),
+            (Kind::Place { largest }, DType::F64) => places(&x.seen::<f64>(), n, largest),
+            (Kind::Place { largest }, DType::I32) => places(&x.seen::<i32>(), n, largest),
+            (Kind::Place { largest }, _) => places(&x.seen::<u8>(), n, largest),
+            (Kind::Count { bins }, _) => counts(&x.seen::<i32>(), n, bins)?,
             (Kind::Cumulative(how), DType::F32) => floats!(f32, how),
             (Kind::Cumulative(how), DType::F64) => floats!(f64, how),
             (Kind::Cumulative(how), DType::I32) => integers!(i32, how),
@@ -192,18 +192,25 @@ fn runs<T: Copy>(row: &mut [T], identity: T, meet: impl Fn(T, T) -> T + Copy) {
 
 #[allow(clippy::eq_op, reason = "what is not itself is NaN")]
 fn places<T: Copy + PartialOrd>(all: &[T], n: usize, largest: bool) -> Vec<u8> {
+    const ABREAST: usize = 32;
+    let better = |a: T, b: T| match largest {
+        true => b > a,
+        false => b < a,
+    };
     let place = |row: &[T]| -> i32 {
-        let mut best = 0;
-        for (place, x) in row.iter().enumerate() {
-            let is_better = if largest { *x > row[best] } else { *x < row[best] };
-            if *x != *x {
-                return place as i32;
-            }
-            if is_better {
-                best = place;
+        // The best of every so many-th, without a branch; NaN is never better, but looked for.
+        let (mut best, mut has_nan) = ([row[0]; ABREAST], false);
+        for own in row.chunks(ABREAST) {
+            for (best, x) in best.iter_mut().zip(own) {
+                *best = if better(*best, *x) { *x } else { *best };
+                has_nan |= *x != *x;
             }
         }
-        best as i32
+        let best = best[1..]
+            .iter()
+            .fold(best[0], |a, b| if better(a, *b) { *b } else { a });
+        let is_it = |x: &T| if has_nan { *x != *x } else { *x == best };
+        row.iter().position(is_it).unwrap_or(0) as i32
     };
     let found: Vec<i32> = all.chunks_exact(n).map(place).collect();
     bytemuck::cast_slice(&found).to_vec()

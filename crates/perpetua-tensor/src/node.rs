@@ -192,6 +192,14 @@ pub struct HostValues<'a> {
 }
 
 impl HostValues<'_> {
+    /// The same without a copy where memory is aligned.
+    pub(crate) fn seen<T: bytemuck::AnyBitPattern>(&self) -> std::borrow::Cow<'_, [T]> {
+        match bytemuck::try_cast_slice(self.bytes) {
+            Ok(values) => values.into(),
+            Err(_) => self.values().into(),
+        }
+    }
+
     /// Its elements, of a Rust type of the same size.
     pub(crate) fn values<T: bytemuck::AnyBitPattern>(&self) -> Vec<T> {
         let each = self.bytes.chunks_exact(size_of::<T>());
