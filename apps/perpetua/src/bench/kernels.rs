@@ -157,10 +157,7 @@ pub(super) fn run(what: What, args: &Args) -> Result<(), Failure> {
         write(path, show::csv(&rows, &roof, &device).as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        write(
-            path,
-            show::plot(what, &rows, &roof, &device).svg().as_bytes(),
-        )?;
+        write(path, show::plot(what, &rows, &roof, &device).svg().as_bytes())?;
     }
     listing.end()
 }
