@@ -10,6 +10,7 @@ mod contract;
 mod files;
 mod growing;
 mod lanes;
+mod macros;
 mod memory;
 mod native;
 mod operators;

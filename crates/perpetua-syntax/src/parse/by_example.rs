@@ -1,13 +1,13 @@
 //! `macro_rules!`: the macros of a file or a function are expanded before it is read. What no such macro is stays as it is.
-//!
-//! Names that a macro's body declares by itself are its own, as in Rust: they are given other names in each expansion.
 
+mod hygiene;
+mod marks;
 mod rule;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
@@ -15,16 +15,22 @@ use syn::visit_mut::{self, VisitMut};
 
 use super::path::single_name;
 use super::reader::name_of;
-use rule::{Bound, Names, Rule, declared, repetition, rules, take_all, used_names};
+use hygiene::Walk;
+use marks::{formatted, marked, may_be_local};
+use rule::{Bound, Names, Rule, repetition, rules, take_all, used_names};
 
 /// Expansions within each other, and in all.
 const DEEPEST: u32 = 128;
 const MOST: u32 = 20_000;
 
 struct Expander {
-    rules: HashMap<String, Rc<Vec<Rule>>>,
+    /// With the number of the definition.
+    rules: HashMap<String, (u32, Rc<Vec<Rule>>)>,
+    definitions: u32,
     deep: u32,
     count: u32,
+    /// The definition and the macro's name of each expansion.
+    expansions: HashMap<u32, (u32, String)>,
     errors: Option<syn::Error>,
 }
 
@@ -39,8 +45,9 @@ impl Expander {
     /// What a macro's call stands for; `None` where it is none of these macros.
     fn expanded(&mut self, mac: &syn::Macro) -> Option<TokenStream> {
         let name = single_name(&mac.path)?;
-        let rules = self.rules.get(&name)?.clone();
+        let (definition, rules) = self.rules.get(&name)?.clone();
         self.count += 1;
+        self.expansions.insert(self.count, (definition, name.clone()));
         if self.deep >= DEEPEST || self.count > MOST {
             let text = format!(
                 "`{name}!` expands to itself too often: {DEEPEST} expansions within each other are the most"
@@ -54,20 +61,18 @@ impl Expander {
             if read.parse2(mac.tokens.clone()).is_err() {
                 continue;
             }
-            let mut own = HashSet::new();
-            declared(rule.gives.clone(), &mut own);
-            let given = self.given(rule.gives.clone(), &names, &own);
-            return Some(given);
+            return Some(self.given(rule.gives.clone(), &names));
         }
         let text = format!("no rule of `{name}!` takes this");
         self.fail(syn::Error::new(mac.path.span(), text));
         Some(TokenStream::new())
     }
 
-    fn given(&mut self, body: TokenStream, names: &Names, own: &HashSet<String>) -> TokenStream {
+    fn given(&mut self, body: TokenStream, names: &Names) -> TokenStream {
         let mut tokens = body.into_iter().peekable();
         let mut given = TokenStream::new();
-        let mut field = false;
+        // Behind a dot stands no local.
+        let mut is_member = false;
         while let Some(token) = tokens.next() {
             let is_dot = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '.');
             match token {
@@ -95,7 +100,7 @@ impl Expander {
                                     inner.insert(name.clone(), own.clone());
                                 }
                             }
-                            given.extend(self.given(group.stream(), &inner, own));
+                            given.extend(self.given(group.stream(), &inner));
                         }
                     }
                     Some(TokenTree::Ident(name)) => match names.get(&name.to_string()) {
@@ -110,18 +115,24 @@ impl Expander {
                     None => {}
                 },
                 TokenTree::Group(group) => {
-                    let inner = self.given(group.stream(), names, own);
+                    let inner = self.given(group.stream(), names);
                     let mut made = Group::new(group.delimiter(), inner);
                     made.set_span(group.span());
                     given.extend([TokenTree::Group(made)]);
                 }
-                TokenTree::Ident(name) if !field && own.contains(&name.to_string()) => {
-                    let hidden = format!("__{}_{}", name_of(&name), self.count);
-                    given.extend([TokenTree::Ident(Ident::new(&hidden, name.span()))]);
+                TokenTree::Ident(name)
+                    if !is_member && may_be_local(&name) && !names_macro(tokens.peek()) =>
+                {
+                    let marked = marked(self.count, &name.to_string());
+                    given.extend([TokenTree::Ident(Ident::new(&marked, name.span()))]);
+                }
+                TokenTree::Literal(literal) => {
+                    let marked = formatted(&literal, |name| Some(marked(self.count, name)));
+                    given.extend([TokenTree::Literal(marked)]);
                 }
                 token => given.extend([token]),
             }
-            field = is_dot;
+            is_member = is_dot;
         }
         given
     }
@@ -154,23 +165,22 @@ impl Expander {
         }
     }
 
-    /// Notes the rules of a definition.
-    fn define(&mut self, item: &syn::ItemMacro) -> bool {
+    /// Notes the rules of a definition, and gives its number.
+    fn define(&mut self, item: &syn::ItemMacro) -> Option<u32> {
         let (Some(name), true) = (&item.ident, item.mac.path.is_ident("macro_rules")) else {
-            return false;
+            return None;
         };
-        let rules = rules(&item.mac);
-        let known = rules.is_some();
-        if let Some(rules) = rules {
-            self.rules.insert(name_of(name), Rc::new(rules));
-        }
-        known
+        let rules = rules(&item.mac)?;
+        self.definitions += 1;
+        let name = marks::plain(&name_of(name)).to_owned();
+        self.rules.insert(name, (self.definitions, Rc::new(rules)));
+        Some(self.definitions)
     }
 
     fn items(&mut self, items: &mut Vec<syn::Item>) {
         for mut item in std::mem::take(items) {
             if let syn::Item::Macro(mac) = &item {
-                if self.define(mac) {
+                if self.define(mac).is_some() {
                     continue;
                 }
                 if let Some(tokens) = self.expanded(&mac.mac) {
@@ -191,8 +201,9 @@ impl Expander {
     fn statements(&mut self, stmts: &mut Vec<syn::Stmt>) {
         for mut stmt in std::mem::take(stmts) {
             if let syn::Stmt::Item(syn::Item::Macro(mac)) = &stmt
-                && self.define(mac)
+                && let Some(number) = self.define(mac)
             {
+                stmts.push(hygiene::definition(number));
                 continue;
             }
             let called = match &stmt {
@@ -218,7 +229,45 @@ impl Expander {
     }
 }
 
+impl Expander {
+    /// Expands the macros among the arguments of one that is none of these.
+    fn among(&mut self, tokens: TokenStream) -> TokenStream {
+        let mut left = tokens.into_iter().peekable();
+        let mut made = TokenStream::new();
+        while let Some(token) = left.next() {
+            match token {
+                TokenTree::Ident(name)
+                    if names_macro(left.peek()) && self.rules.contains_key(&name_of(&name)) =>
+                {
+                    let bang = left.next();
+                    match left.next() {
+                        Some(TokenTree::Group(group)) => {
+                            let inner = group.stream();
+                            let mut read: syn::Expr = syn::parse_quote!(#name!(#inner));
+                            self.visit_expr_mut(&mut read);
+                            let read = read.into_token_stream();
+                            made.extend([TokenTree::from(Group::new(Delimiter::None, read))]);
+                        }
+                        other => made.extend([Some(name.into()), bang, other].into_iter().flatten()),
+                    }
+                }
+                TokenTree::Group(group) => {
+                    let mut inner = Group::new(group.delimiter(), self.among(group.stream()));
+                    inner.set_span(group.span());
+                    made.extend([TokenTree::Group(inner)]);
+                }
+                token => made.extend([token]),
+            }
+        }
+        made
+    }
+}
+
 impl VisitMut for Expander {
+    fn visit_macro_mut(&mut self, mac: &mut syn::Macro) {
+        mac.tokens = self.among(mac.tokens.clone());
+    }
+
     fn visit_block_mut(&mut self, block: &mut syn::Block) {
         let before = self.rules.clone();
         self.statements(&mut block.stmts);
@@ -315,14 +364,32 @@ impl VisitMut for Expander {
     }
 }
 
-fn expand(change: impl FnOnce(&mut Expander)) -> syn::Result<()> {
+/// Whether what follows makes a name a macro's.
+fn names_macro(next: Option<&TokenTree>) -> bool {
+    matches!(next, Some(TokenTree::Punct(punct)) if punct.as_char() == '!' && punct.spacing() == Spacing::Alone)
+}
+
+/// Expands what `visit` visits, and gives names their meaning.
+fn expand<T>(
+    what: &mut T,
+    change: fn(&mut Expander, &mut T),
+    visit: fn(&mut Walk<'_>, &mut T),
+) -> syn::Result<()> {
     let mut expander = Expander {
         rules: HashMap::new(),
+        definitions: 0,
         deep: 0,
         count: 0,
+        expansions: HashMap::new(),
         errors: None,
     };
-    change(&mut expander);
+    change(&mut expander, what);
+    if expander.definitions > 0 {
+        let expansions = std::mem::take(&mut expander.expansions);
+        for error in Walk::through(&expansions, |walk| visit(walk, what)) {
+            expander.fail(error);
+        }
+    }
     match expander.errors {
         Some(errors) => Err(errors),
         None => Ok(()),
@@ -334,7 +401,11 @@ fn expand(change: impl FnOnce(&mut Expander)) -> syn::Result<()> {
 /// # Errors
 /// No rule of a macro takes what it is called with, or what it gives cannot be read.
 pub fn expand_file(file: &mut syn::File) -> syn::Result<()> {
-    expand(|expander| expander.items(&mut file.items))
+    expand(
+        file,
+        |expander, file| expander.items(&mut file.items),
+        |walk, file| walk.visit_file_mut(file),
+    )
 }
 
 /// A function's body with the macros expanded that it defines; `None` where it defines none.
@@ -352,6 +423,10 @@ pub(super) fn expanded_body(body: &syn::Block) -> syn::Result<Option<syn::Block>
         return Ok(None);
     }
     let mut expanded = body.clone();
-    expand(|expander| expander.visit_block_mut(&mut expanded))?;
+    expand(
+        &mut expanded,
+        |expander, body| expander.visit_block_mut(body),
+        |walk, body| walk.visit_block_mut(body),
+    )?;
     Ok(Some(expanded))
 }

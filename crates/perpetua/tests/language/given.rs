@@ -377,6 +377,69 @@ mod of_macros {
         let some = if v % 3 == 0 { None } else { Some(v + 200) };
         y[i] = get!(Some(v), 10 + v) ^ get!(some, v) << 8 ^ squared!(-2i32) as u32;
     }
+
+    #[kernel]
+    pub(super) fn hidden(x: &[u32], y: &mut [u32]) {
+        let i = global_id_x();
+        let a = x[i] % 1000;
+        macro_rules! plus {
+            ($v:expr) => {
+                $v + a
+            };
+        }
+        macro_rules! swapped {
+            ($p:ident, $q:ident) => {{
+                let old = $p;
+                $p = $q + 1;
+                $q = old;
+            }};
+        }
+        macro_rules! stepped {
+            ($v:expr, $label:lifetime) => {{
+                let v = $v;
+                'all: loop {
+                    let v = v + 1;
+                    if v % 2 == 0 {
+                        break 'all v + offset(2);
+                    }
+                    if v % 3 == 0 {
+                        break $label;
+                    }
+                    break 'all v;
+                }
+            }};
+        }
+        let first = plus!(1);
+        let a = 1000;
+        let a = a + plus!(a);
+        let (mut old, mut new) = (5, first);
+        swapped!(old, new);
+        let offset = |v: u32| v * 7;
+        let mut sum = first.wrapping_add(old * 100_000) ^ new ^ offset(a);
+        'all: for k in 0..9 {
+            sum = sum.wrapping_mul(3) + stepped!(k + first, 'all);
+        }
+        if let Some(a) = Some(2) {
+            sum ^= plus!(a).wrapping_mul(8);
+        }
+        assert!(a > 0, "{a}, {}", plus!(a));
+        y[i] = sum;
+    }
+
+    #[device]
+    fn offset(v: u32) -> u32 {
+        v * 100
+    }
+}
+
+#[test]
+fn names_of_macros_mean_what_they_do_where_macros_are_defined() {
+    check(
+        of_macros::hidden::kernel(),
+        of_macros::hidden,
+        &numbers(),
+        &[0; SIZE],
+    );
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn fragment(input: ParseStream<'_>, kind: &str) -> syn::Result<TokenStream> {
 
 fn next_is(input: ParseStream<'_>, text: &str) -> syn::Result<()> {
     let token = input.parse::<TokenTree>()?;
-    match token.to_string() == text {
+    match super::marks::plain(&token.to_string()) == super::marks::plain(text) {
         true => Ok(()),
         false => Err(syn::Error::new(token.span(), "another token")),
     }
@@ -213,83 +213,6 @@ fn fragments(parts: &[Part], found: &mut HashSet<String>) {
             Part::Group(_, inner) | Part::Repeat(inner, ..) => fragments(inner, found),
         }
     }
-}
-
-/// The names that a body declares by itself: behind `let`, `for`, between the bars of a closure, and in the patterns of a `match`.
-pub(super) fn declared(body: TokenStream, found: &mut HashSet<String>) {
-    let mut declares = false;
-    let mut before = String::new();
-    // What may be the pattern of an arm, and whether what follows can be none: a guard, or the arm's value.
-    let (mut arm, mut is_behind) = (TokenStream::new(), false);
-    for token in body {
-        let ends_arm = match &token {
-            TokenTree::Punct(punct) if punct.as_char() == ',' => true,
-            TokenTree::Punct(punct) if punct.as_char() == '>' && before == "=" => {
-                lower_names(std::mem::take(&mut arm), found);
-                is_behind = true;
-                false
-            }
-            TokenTree::Ident(ident) if ident == "if" => {
-                is_behind = true;
-                false
-            }
-            // An arm in braces needs no comma behind it.
-            TokenTree::Group(group) => is_behind && group.delimiter() == Delimiter::Brace && before == ">",
-            _ => false,
-        };
-        match (ends_arm, is_behind) {
-            (true, _) => (arm, is_behind) = (TokenStream::new(), false),
-            (false, false) => arm.extend([token.clone()]),
-            (false, true) => {}
-        }
-        let text = match &token {
-            TokenTree::Group(group) => {
-                if declares {
-                    lower_names(group.stream(), found);
-                }
-                declared(group.stream(), found);
-                String::new()
-            }
-            token => token.to_string(),
-        };
-        match text.as_str() {
-            "let" | "for" => declares = true,
-            "=" | "in" | ";" | ":" => declares = false,
-            "|" => declares = !declares && (before.is_empty() || !is_word(&before)),
-            name if declares && before != "$" && is_name(name) => {
-                found.insert(name.to_owned());
-            }
-            _ => {}
-        }
-        before = text;
-    }
-}
-
-fn lower_names(tokens: TokenStream, found: &mut HashSet<String>) {
-    let mut before = String::new();
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) => lower_names(group.stream(), found),
-            token => {
-                let text = token.to_string();
-                if before != "$" && is_name(&text) {
-                    found.insert(text.clone());
-                }
-                before = text;
-            }
-        }
-    }
-}
-
-fn is_word(text: &str) -> bool {
-    text.chars()
-        .next()
-        .is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')')
-}
-
-fn is_name(text: &str) -> bool {
-    let first = text.chars().next();
-    first.is_some_and(|c| c.is_lowercase() || c == '_') && !matches!(text, "_" | "mut" | "ref" | "self")
 }
 
 /// The names behind `$` in a body.
