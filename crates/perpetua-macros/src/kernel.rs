@@ -61,7 +61,7 @@ fn registered(function: &syn::ItemFn, facade: &TokenStream) -> Option<TokenStrea
     let name = &function.sig.ident;
     let is_generic = !without_lifetimes(&function.sig.generics).params.is_empty();
     let (conditions, quiet) = (output::conditions(&function.attrs), output::quiet());
-    let plain = plain(function, &[]);
+    let plain = plain(function, &[], facade);
     (!is_generic).then(|| {
         quote! {
             #conditions
@@ -74,40 +74,51 @@ fn registered(function: &syn::ItemFn, facade: &TokenStream) -> Option<TokenStrea
     })
 }
 
+/// Whether it is the type of a stencil's position.
+fn is_position(ty: &syn::Type) -> bool {
+    match ty {
+        syn::Type::Path(path) => path
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == "GridPos"),
+        _ => false,
+    }
+}
+
 /// What calls the function with arguments that it asks for, and gives them back: `|args| { … }`. Nothing where it takes more than slices
 /// and values.
-fn plain(function: &syn::ItemFn, arguments: &[TokenStream]) -> TokenStream {
+fn plain(function: &syn::ItemFn, arguments: &[TokenStream], facade: &TokenStream) -> TokenStream {
     let (mut made, mut passed, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for (i, input) in function.sig.inputs.iter().enumerate() {
         let syn::FnArg::Typed(typed) = input else {
             return TokenStream::new();
         };
         let name = quote::format_ident!("p{i}");
+        let of = |ty: &syn::Type| quote!((&__Of::<#ty>::NEW));
         match &*typed.ty {
             syn::Type::Reference(reference) => {
-                let is_slice = matches!(&*reference.elem, syn::Type::Slice(_));
-                let of = quote::format_ident!("{}", if is_slice { "slice" } else { "one" });
-                made.push(quote!(let mut #name = args.#of();));
-                passed.push(match (is_slice, reference.mutability) {
-                    (true, Some(_)) => quote!(#name.as_mut_slice()),
-                    (true, None) => quote!(#name.as_slice()),
-                    (false, Some(_)) => quote!(&mut #name[0]),
-                    (false, None) => quote!(&#name[0]),
-                });
-                left.push(quote!(args.left(&#name);));
+                let (of, how) = match &*reference.elem {
+                    syn::Type::Slice(slice) => (of(&slice.elem), quote!(slice)),
+                    one => (of(one), quote!(one)),
+                };
+                made.push(quote!(let mut #name = #of.#how(args);));
+                passed.push(
+                    match (
+                        matches!(&*reference.elem, syn::Type::Slice(_)),
+                        reference.mutability,
+                    ) {
+                        (true, Some(_)) => quote!(#name.as_mut_slice()),
+                        (true, None) => quote!(#name.as_slice()),
+                        (false, Some(_)) => quote!(&mut #name[0]),
+                        (false, None) => quote!(&#name[0]),
+                    },
+                );
+                left.push(quote!(#of.left(args, &#name);));
             }
-            syn::Type::Path(path)
-                if path
-                    .path
-                    .segments
-                    .last()
-                    .is_some_and(|last| last.ident != "GridPos") =>
-            {
-                made.push(quote!(let #name = args.value();));
-                passed.push(quote!(#name));
-            }
-            syn::Type::Array(_) => {
-                made.push(quote!(let #name = args.value();));
+            ty @ (syn::Type::Path(_) | syn::Type::Array(_)) if !is_position(ty) => {
+                let of = of(ty);
+                made.push(quote!(let #name = #of.value(args);));
                 passed.push(quote!(#name));
             }
             _ => return TokenStream::new(),
@@ -122,6 +133,7 @@ fn plain(function: &syn::ItemFn, arguments: &[TokenStream]) -> TokenStream {
     );
     quote! {
         |args| {
+            use #facade::compare::{Known as _, Of as __Of, Unknown as _};
             #(#made)*
             args.run(&mut || #name #turbofish (#(#passed),*));
             #(#left)*
@@ -158,7 +170,7 @@ fn handle(
         .type_params()
         .any(|param| called_as(&sig.generics, &param.ident).is_some());
     let plain = (!takes_functions).then(|| {
-        let plain = plain(function, &arguments);
+        let plain = plain(function, &arguments, facade);
         quote!(#facade::plain! { #plain })
     });
     let found = if arguments.is_empty() {

@@ -1,6 +1,8 @@
 //! What the macros' output refers to, and nothing else. No part of the public interface: it changes with the macros.
 
 pub use super::check::Registered;
+#[cfg(feature = "compare")]
+pub use super::check::compare;
 pub use super::element::{Element, Invalid};
 pub use super::entry::{Entry, Instance, KernelFn};
 pub use super::equality;

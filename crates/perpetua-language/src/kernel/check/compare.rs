@@ -12,9 +12,12 @@ use super::super::entry::KernelFn;
 use super::{Registered, known};
 pub use arguments::Arguments;
 use arguments::Outcome;
+#[doc(hidden)]
+pub use of::{Known, Of, Unknown};
 use values::Random;
 
 mod arguments;
+mod of;
 mod values;
 
 /// Makes arguments for a function, has it called with them, and hands back what became of them.

@@ -134,14 +134,14 @@ impl<'a> Arguments<'a> {
     }
 
     /// For a slice.
-    pub fn slice<T: GpuType>(&mut self) -> Vec<T> {
+    pub(super) fn slice<T: GpuType>(&mut self) -> Vec<T> {
         let values = self.values(self.len);
         self.make(&values, true, Box::new(Elements(values.clone(), None)));
         values
     }
 
     /// For a reference to one value.
-    pub fn one<T: GpuType>(&mut self) -> [T; 1] {
+    pub(super) fn one<T: GpuType>(&mut self) -> [T; 1] {
         let values = self.values::<T>(1);
         let value = values.first().copied().unwrap_or(T::ZEROED);
         self.make(&[value], true, Box::new(Elements(vec![value], None)));
@@ -149,7 +149,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// For a value.
-    pub fn value<T: GpuType>(&mut self) -> T {
+    pub(super) fn value<T: GpuType>(&mut self) -> T {
         let value = self.values::<T>(1).first().copied().unwrap_or(T::ZEROED);
         self.make(&[value], false, Box::new(Value(value)));
         value
@@ -205,7 +205,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Takes back what the function has left of a slice.
-    pub fn left<T: GpuType>(&mut self, values: &[T]) {
+    pub(super) fn left<T: GpuType>(&mut self, values: &[T]) {
         let exact = self.subject.exact;
         while self.made.get(self.left).is_some_and(|made| !made.is_buffer) {
             self.left += 1;
