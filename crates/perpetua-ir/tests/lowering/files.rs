@@ -401,3 +401,84 @@ fn constants_are_what_device_functions_give() {
         "{error}"
     );
 }
+
+/// Constants call functions without an attribute, which are computed here.
+#[test]
+fn constants_of_files_call_const_functions() {
+    let text = "
+        const fn cube(n: usize) -> usize { n * n * n }
+        const N: usize = cube(2);
+        const fn entry(at: u32) -> u32 {
+            let mut v = at;
+            let mut k = 0;
+            while k < 8 {
+                v = if v & 2 == 2 { v >> 1 ^ (0xEDB8_8320 & (v & 1).wrapping_neg()) } else if v & 1 == 1 { v >> 1 ^ 0xEDB8_8320 } else { v >> 1 };
+                k += 1;
+            }
+            v
+        }
+        const fn table() -> [[u32; 2]; 256] {
+            let mut all = [[0; 2]; 256];
+            let mut i = 0;
+            loop {
+                if i == all.len() { return all; }
+                all[i][0] = entry(i as u32);
+                let (low, high) = (i % 16, i / 16);
+                all[i][1] = match (low, high) {
+                    (0 | 1, _) => 7,
+                    (n @ 2..=9, 3) if n != 4 => n as u32,
+                    _ => 'found: { if high == 5 { break 'found 55; } let mut k = 0; loop { k += 3; if k > low { break k as u32; } } },
+                };
+                i += 1;
+            }
+        }
+        const TABLE: [[u32; 2]; 256] = table();
+        const fn first<const M: usize>(of: &[u32; M], at: usize) -> u32 { let later; later = of[at]; later }
+        const FIRST: u32 = first(&[4, 5, 6], 1);
+        const BEYOND: u32 = first(&[4, 5, 6], 3);
+        const fn endless() -> u32 { loop {} }
+        const ENDLESS: u32 = endless();
+        const fn changes(of: &mut [u32; 2]) { of[0] = 1; }
+        const CHANGED: u32 = { let mut two = [2, 3]; changes(&mut two); two[0] };
+        #[kernel] fn k(x: &mut [u32]) {
+            let ones = [1; N];
+            x[0] = ones.len() as u32 + FIRST;
+            for (y, entry) in x[1..].iter_mut().zip(&TABLE) { *y = entry[0] ^ entry[1]; }
+        }
+        #[kernel] fn calls(x: &mut [u32]) { x[0] = entry(3); }
+        #[kernel] fn beyond(x: &mut [u32]) { x[0] = BEYOND; }
+        #[kernel] fn endless_one(x: &mut [u32]) { x[0] = ENDLESS; }
+        #[kernel] fn changed(x: &mut [u32]) { x[0] = CHANGED; }";
+    let how = Instantiation::default();
+    let found = kernel(text, "k", &how);
+    let mut x = vec![0u32; 257];
+    launch(
+        &found,
+        [1, 1, 1],
+        [1, 1, 1],
+        &[Arg::Buffer(BufferRef::from_slice(&mut x))],
+    )
+    .unwrap();
+    let entry = |at: u32| (0..8).fold(at, |v, _| if v & 1 == 1 { v >> 1 ^ 0xEDB8_8320 } else { v >> 1 });
+    let second = |low: u32, high: u32| match (low, high) {
+        (0 | 1, _) => 7,
+        (2..=9, 3) if low != 4 => low,
+        (_, 5) => 55,
+        _ => (low / 3 + 1) * 3,
+    };
+    let table = (0..256).map(|i| entry(i) ^ second(i % 16, i / 16));
+    let expected: Vec<u32> = std::iter::once(13).chain(table).collect();
+    assert_eq!(x, expected);
+    for (name, part) in [
+        ("calls", "it is a function without `#[device]`"),
+        (
+            "beyond",
+            "index out of bounds: the length is 3 but the index is 3",
+        ),
+        ("endless_one", "a constant takes more than 4194304 steps"),
+        ("changed", "a constant is computed without `&mut`"),
+    ] {
+        let error = lowered(text, name, &how).unwrap_err();
+        assert!(error.contains(part), "{name}: {error}");
+    }
+}

@@ -51,6 +51,8 @@ struct Item {
 #[derive(Clone)]
 enum ItemKind {
     Function(Arc<Function>),
+    /// A `const fn` that kernels do not call: constants do.
+    ConstFunction(Arc<Function>),
     Const(ConstDef),
     /// A type alias: its type, as a constant's type is read.
     Alias(ConstDef),

@@ -8,6 +8,7 @@ use perpetua_syntax::parse::options::{KernelOptions, read_crate};
 use perpetua_syntax::{FunctionKind, Scalar, parse};
 use proc_macro2::TokenStream;
 
+use super::constants::UNMARKED;
 use super::crates::{Crates, first_names};
 use super::defined::{Defined, Space};
 use super::handlers::Templates;
@@ -254,13 +255,17 @@ impl Collector<'_> {
                 self.device(item, module);
             }
             (Mark::None, _) => {
-                let text = "it is a function without `#[device]`: add it".to_owned();
-                self.insert(
-                    module,
-                    &item.sig.ident,
-                    &[Space::Values],
-                    ItemKind::Unusable(text),
-                );
+                // A function that is outside the language may still be one that no constant calls.
+                let read = item
+                    .sig
+                    .constness
+                    .is_some()
+                    .then(|| parse::read_function(item, FunctionKind::Device, &self.items.file));
+                let kind = match read {
+                    Some(Ok(read)) => ItemKind::ConstFunction(Arc::new(read.tree)),
+                    _ => ItemKind::Unusable(UNMARKED.to_owned()),
+                };
+                self.insert(module, &item.sig.ident, &[Space::Values], kind);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What the constants of a file are. Must not know where paths lead.
 
+use std::cell::Cell;
 use std::sync::{Arc, PoisonError};
 
 use perpetua_syntax::{Block, ConstDef, DEBUG_ASSERTIONS, Function, FunctionKind, PathUsage, Scalar};
@@ -9,6 +10,34 @@ use super::{Items, ModulePath};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::infer::{Program, constant, convert_type, scalar_constant, ty::Unifier};
 use crate::front::rust::resolve::Resolved;
+
+/// What is wrong with a function that a kernel calls.
+pub(super) const UNMARKED: &str = "it is a function without `#[device]`: add it";
+
+thread_local! {
+    /// How many constants are being computed within each other.
+    static CONSTANTS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether a constant is computed, which may call a `const fn` without an attribute.
+pub(super) fn is_in_constant() -> bool {
+    CONSTANTS.get() > 0
+}
+
+struct InConstant;
+
+impl InConstant {
+    fn enter() -> InConstant {
+        CONSTANTS.set(CONSTANTS.get() + 1);
+        InConstant
+    }
+}
+
+impl Drop for InConstant {
+    fn drop(&mut self) {
+        CONSTANTS.set(CONSTANTS.get() - 1);
+    }
+}
 
 impl Items {
     /// Computes a constant once: several that lead to one another would be computed a number of times that doubles with each.
@@ -46,15 +75,16 @@ impl Items {
         owner: Option<&Vec<String>>,
         steps: u32,
     ) -> Result<ConstValue> {
-        let program = Program::new(WIDTH);
+        let (program, _within) = (Program::new(WIDTH), InConstant::enter());
         let called = def.paths.iter().find(|path| path.usage == PathUsage::Call);
         let refused = |e: crate::front::rust::LowerError| {
             if let Some(called) = called {
                 return (
                     format!(
-                        "the constant `{}` is what `{}` gives, which rustc alone computes",
+                        "the constant `{}` is what `{}` gives, which rustc alone computes: {}",
                         def.name,
-                        called.text()
+                        called.text(),
+                        e.cause
                     ),
                     "write its value, or compile the kernel in a crate, where rustc has computed it"
                         .to_owned(),

@@ -7,7 +7,7 @@ use perpetua_syntax::{
     Type,
 };
 
-use super::constants::{as_function, std_constant};
+use super::constants::{UNMARKED, as_function, is_in_constant, std_constant};
 use super::{Defaults, Item, ItemKind, Items, ModulePath, globs};
 use crate::front::rust::describe::{ConstValue, EnumDesc, StructDesc, TypeDesc, TypeKey, parts};
 use crate::front::rust::infer::{Program, convert_type, ty::Unifier};
@@ -196,6 +196,15 @@ impl Items {
                     item.module.clone(),
                     None,
                 ))),
+                ItemKind::ConstFunction(tree) if is_in_constant() => Ok(Resolved::Device(self.function(
+                    tree.clone(),
+                    item.module.clone(),
+                    None,
+                ))),
+                ItemKind::ConstFunction(_) => Err((
+                    format!("`{text}` cannot be used in a kernel"),
+                    UNMARKED.to_owned(),
+                )),
                 ItemKind::Const(def) => {
                     let computed = |refused| match self.calls(def, &item.module, steps) {
                         true => Ok(Resolved::Computed(self.function(

@@ -1,12 +1,17 @@
 //! Values of constant expressions: array lengths, const generic arguments, and constants that were read from
 //! source. The operators mean what the operator table's evaluator says.
 
+mod run;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use perpetua_syntax::{BinaryOp as SyntaxOp, Scalar};
 
+use super::Program;
 use super::methods::{Method, Num, Special, num};
-use super::tree::{Block, Expr, ExprKind};
+use super::tree::{Expr, ExprKind, LocalId};
 use super::ty::{Len, Ty, Unifier};
 use crate::front::rust::describe::{ConstValue, TypeDesc};
 use crate::ir::{self, FaultKind};
@@ -18,13 +23,23 @@ use crate::ops::{BinaryOp, UnaryOp};
 pub(crate) struct ConstError {
     pub(crate) line: u32,
     pub(crate) cause: String,
+    /// What it is instead of a mistake.
+    leaves: Option<Box<run::Leave>>,
 }
 
 type Result<T> = std::result::Result<T, ConstError>;
 
 /// The value of a typed expression that refers to no locals.
-pub(crate) fn evaluate(expr: &Expr, types: &Unifier, width: u32) -> Result<ConstValue> {
-    Evaluator { types, width }.expr(expr)
+pub(crate) fn evaluate(program: &Program, expr: &Expr, types: &Unifier) -> Result<ConstValue> {
+    let evaluator = Evaluator {
+        types,
+        width: program.width,
+        program,
+        locals: RefCell::default(),
+        shared: Rc::default(),
+        depth: 0,
+    };
+    evaluator.expr(expr)
 }
 
 /// The integer that an integer's or `bool`'s bits mean.
@@ -171,6 +186,12 @@ fn cast(from: Num, to: Num, bits: u128) -> u128 {
 struct Evaluator<'a> {
     types: &'a Unifier,
     width: u32,
+    program: &'a Program,
+    locals: RefCell<HashMap<LocalId, ConstValue>>,
+    /// What all calls of one constant share.
+    shared: Rc<run::Shared>,
+    /// Of calls within each other.
+    depth: u32,
 }
 
 impl Evaluator<'_> {
@@ -178,6 +199,7 @@ impl Evaluator<'_> {
         Err(ConstError {
             line,
             cause: cause.into(),
+            leaves: None,
         })
     }
 
@@ -228,13 +250,6 @@ impl Evaluator<'_> {
             None => self.fail(0, "this method is not computed in a constant"),
             Some(Ok(bits)) => Ok(self.value(result, bits)),
             Some(Err(fault)) => self.fail(0, format!("the constant has a fault: {}", fault.name())),
-        }
-    }
-
-    fn block(&self, block: &Block, line: u32) -> Result<ConstValue> {
-        match (&block.stmts[..], &block.value) {
-            ([], Some(value)) => self.expr(value),
-            _ => self.fail(line, "a constant is computed without statements"),
         }
     }
 
@@ -309,12 +324,12 @@ impl Evaluator<'_> {
             ExprKind::If(cond, then, otherwise) => {
                 let (_, holds) = self.scalar(cond)?;
                 match (holds != 0, otherwise) {
-                    (true, _) => self.block(then, line),
+                    (true, _) => self.block(then),
                     (false, Some(otherwise)) => self.expr(otherwise),
                     (false, None) => Ok(ConstValue::Tuple(Vec::new())),
                 }
             }
-            ExprKind::Block(None, block) => self.block(block, line),
+            ExprKind::Block(None, block) => self.block(block),
             ExprKind::Tuple(elements) => Ok(match self.types.deep(&expr.ty, true) {
                 Ty::Struct(desc) => ConstValue::Struct(desc, self.all(elements)?),
                 _ => ConstValue::Tuple(self.all(elements)?),
@@ -355,6 +370,11 @@ impl Evaluator<'_> {
                 }
                 _ => self.fail(line, "not a struct"),
             },
+            ExprKind::Field(..) | ExprKind::Index(..) | ExprKind::Element(..)
+                if let Some(value) = self.read(expr)? =>
+            {
+                Ok(value)
+            }
             ExprKind::Field(base, index) => {
                 let (ConstValue::Struct(_, fields) | ConstValue::Tuple(fields)) = self.expr(base)? else {
                     return self.fail(line, "not a struct");
@@ -383,9 +403,9 @@ impl Evaluator<'_> {
                     _ => self.fail(line, "not an array"),
                 }
             }
-            ExprKind::LenOf(base) => match self.types.deep(&base.ty, true) {
-                Ty::Array(_, Len::Known(n)) => Ok(ConstValue::Scalar(Scalar::Usize, n)),
-                _ => match self.expr(base)? {
+            ExprKind::LenOf(base) => match self.known_len(&base.ty) {
+                Some(n) => Ok(ConstValue::Scalar(Scalar::Usize, n)),
+                None => match self.expr(base)? {
                     ConstValue::Array(_, values) => {
                         Ok(ConstValue::Scalar(Scalar::Usize, values.len() as u64))
                     }
@@ -394,7 +414,7 @@ impl Evaluator<'_> {
             },
             ExprKind::Ref(inner) | ExprKind::Deref(inner) | ExprKind::Reborrow(inner) => self.expr(inner),
             ExprKind::Method(method, args) => self.method(*method, args, expr),
-            _ => self.fail(line, "this is not computed in a constant"),
+            _ => self.run(expr),
         }
     }
 
@@ -451,6 +471,10 @@ impl Evaluator<'_> {
                     s,
                     crate::ops::eval::float_bits(self.num(s).like(), f64::from_bits(a as u64)).into(),
                 ))
+            }
+            (Method::Special(Special::WrappingNeg), [a]) => {
+                let (s, a) = self.scalar(a)?;
+                Ok(self.value(s, self.cut(s, a.wrapping_neg())))
             }
             (Method::Special(Special::Same), [a]) => self.expr(a),
             _ => self.fail(line, "this method is not computed in a constant"),

@@ -209,7 +209,7 @@ pub(crate) fn constant(
 ) -> Result<ConstValue> {
     let mut checker = Checker::new(program, loaded.clone(), generics.to_vec());
     let checked = checker.expr_as(expr, ty)?;
-    evaluate(&checked, &checker.types, program.width)
+    evaluate(program, &checked, &checker.types)
         .map_err(|e| loaded.error(e.line, e.cause, "constants are computed from constants"))
 }
 
