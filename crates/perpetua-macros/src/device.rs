@@ -196,6 +196,7 @@ fn members(block: &mut syn::ItemImpl, facade: &TokenStream) -> (TokenStream, Opt
     let name = of_trait.as_ref().and_then(|path| path.segments.last());
     if let (Some(path), Some(last)) = (&of_trait, name)
         && perpetua_syntax::operator_functions(&last.ident.unraw().to_string()).is_empty()
+        && perpetua_syntax::parse::refused_trait(block).is_none()
     {
         let defaults = defaults_name(&last.ident);
         entries.push(quote_spanned!(last.ident.span()=> <#ty as #path>::#defaults(&mut #at);));

@@ -174,7 +174,7 @@ fn names_must_lead_somewhere() {
     );
     check_text(
         "#[device] impl Total for [f32] { fn total(&self) -> f32 { 1.0 } } #[kernel] fn k(x: &[f32]) { }",
-        "program.rs:1: a slice without a reference is outside the kernel language: write `&[T]` or `&mut [T]`",
+        "program.rs:1: an `impl` block of a slice is outside the kernel language: implement the trait for arrays, `impl<const N: usize> Trait for [T; N]`, or write a `#[device]` function that takes the slice",
     );
     check_text(
         "struct S { a: f32 } #[kernel] fn k(s: S) { }",

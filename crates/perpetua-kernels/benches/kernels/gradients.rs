@@ -9,7 +9,7 @@ use perpetua_kernels::{
 
 use super::{launch, numbers, time};
 
-/// Kernels over rows, in GB/s of what they must read and write: cross entropy one matrix, its gradient two, the others three, the norm of a sum four; gradients of norms also by kernels that read twice what they could keep.
+/// Kernels over rows, in GB/s of what they must read and write: cross entropy one matrix, its gradient two, the others three, the norm of a sum four; gradients of norms also by kernels that read rows once.
 pub(super) fn rows<T: GpuType>(
     device: &Device,
     shapes: &[[usize; 2]],
@@ -26,9 +26,9 @@ pub(super) fn rows<T: GpuType>(
         "softmax",
         "log",
         "layer norm",
-        "twice",
+        "once",
         "RMS norm",
-        "twice",
+        "once",
         "of a sum",
         "copy"
     );
@@ -79,7 +79,7 @@ pub(super) fn rows<T: GpuType>(
                 3.0,
                 launch(
                     &stream,
-                    &layer.reading_twice(),
+                    &layer.reading_once(true),
                     args![&x, &weight, &dy, &y, &dweight, &dbias],
                 )?,
             ),
@@ -88,7 +88,7 @@ pub(super) fn rows<T: GpuType>(
                 3.0,
                 launch(
                     &stream,
-                    &rms.reading_twice(),
+                    &rms.reading_once(true),
                     args![&x, &weight, &dy, &y, &dweight],
                 )?,
             ),

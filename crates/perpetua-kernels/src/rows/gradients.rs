@@ -17,13 +17,18 @@ const LANES: u32 = 512;
 const SLICE: usize = 64;
 const MOST_SLICES: usize = 64;
 
+/// From so many rows on it pays to read `f32` rows once, where nothing but their squares is added up: with fewer, blocks have too few rows each for
+/// the sums of columns that they keep.
+const HELD_ROWS: usize = 16384;
+
 /// What gradients of norms are told.
-macro_rules! reading_twice {
+macro_rules! reading_once {
     ($kernel:ident) => {
         impl $kernel {
-            /// Reads rows of any length twice, as those of more than 8192 columns are: slower, but where it is measured how much.
-            pub fn reading_twice(mut self) -> $kernel {
-                self.rows.twice = true;
+            /// Whether rows of up to 8192 columns are read once, in the place of twice. Without it, what was faster where it was measured is done: once for
+            /// RMS norms of 16384 rows of `f32` and more, else twice.
+            pub fn reading_once(mut self, once: bool) -> $kernel {
+                self.rows.once = Some(once);
                 self
             }
         }
@@ -98,7 +103,7 @@ impl Kernel for SoftmaxBackwardKernel {
 /// The gradients of [`LayerNormKernel`](super::LayerNormKernel). Launched with six buffers: `x`, `weight` and `dy`, the result's gradient, are read; `dx`, which may be `x` or `dy`,
 /// `dweight` and `dbias` are written.
 ///
-/// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for some numbers of each column from the device's pool; of rows of more than 8192 columns, which it reads twice, also for two of each row,
+/// Sums are in `f32`, in an order that depends on the shape alone. A launch takes memory for some numbers of each column from the device's pool; where it reads rows twice ([`reading_once`](Self::reading_once)), also for two of each row,
 /// and for a copy of what `dx` is.
 ///
 /// ```
@@ -123,7 +128,7 @@ pub struct LayerNormBackwardKernel {
 }
 
 rows_options!(LayerNormBackwardKernel);
-reading_twice!(LayerNormBackwardKernel);
+reading_once!(LayerNormBackwardKernel);
 
 impl LayerNormBackwardKernel {
     /// For `rows` rows of `columns` elements and the norm's `epsilon`.
@@ -185,7 +190,7 @@ pub struct RmsNormBackwardKernel {
 }
 
 rows_options!(RmsNormBackwardKernel);
-reading_twice!(RmsNormBackwardKernel);
+reading_once!(RmsNormBackwardKernel);
 
 impl RmsNormBackwardKernel {
     /// For `rows` rows of `columns` elements and the norm's `epsilon`.
@@ -246,8 +251,10 @@ struct Held {
 impl NormBackward {
     /// Who works on rows that are read once; `None` for longer ones.
     fn held(&self) -> Option<Held> {
+        let Rows { rows, element, .. } = self.rows;
+        let pays = !self.centred && element == Element::F32 && rows >= HELD_ROWS;
         let (team, lanes, most) = match self.rows.columns {
-            _ if self.rows.twice => return None,
+            _ if !self.rows.once.unwrap_or(pays) => return None,
             0..=512 => (32, 256, 264),
             513..=2048 => (128, 256, 264),
             2049..=4096 => (256, 256, 264),

@@ -37,8 +37,8 @@ struct Rows {
     lanes: Option<u32>,
     /// Whether rows need not begin where pieces do: then sizes and pitches count numbers.
     loose: bool,
-    /// Whether gradients read rows twice that they could keep.
-    twice: bool,
+    /// Whether gradients of norms read rows once that they can keep; `None` where the shape decides.
+    once: Option<bool>,
 }
 
 /// A buffer of a launch.
@@ -121,7 +121,7 @@ impl Rows {
             element: Element::F32,
             lanes: None,
             loose: false,
-            twice: false,
+            once: None,
         }
     }
 

@@ -118,7 +118,7 @@ fn norm_of<T: Stored>(case: &mut Case, centred: bool) -> Result<(), Failed> {
         1 if pitches[0] == pitches[1] => x_buffer.clone(),
         _ => dx,
     };
-    let twice = case.chance(3);
+    let once = !case.chance(3);
     let stream = case.device.default_stream();
     let (given, what) = (
         args![&x_buffer.part, &weight_buffer.part, &dy_buffer.part],
@@ -130,9 +130,7 @@ fn norm_of<T: Stored>(case: &mut Case, centred: bool) -> Result<(), Failed> {
             let mut kernel = LayerNormBackwardKernel::new(rows, columns, epsilon)
                 .with_pitches(what[0], what[1])
                 .with_element(T::ELEMENT);
-            if twice {
-                kernel = kernel.reading_twice();
-            }
+            kernel = kernel.reading_once(once);
             all.extend([dx.part.arg(), dweight.part.arg(), dbias.part.arg()]);
             kernel.launch(&stream, &all)?;
             format!("{kernel:?}")
@@ -141,9 +139,7 @@ fn norm_of<T: Stored>(case: &mut Case, centred: bool) -> Result<(), Failed> {
             let mut kernel = RmsNormBackwardKernel::new(rows, columns, epsilon)
                 .with_pitches(what[0], what[1])
                 .with_element(T::ELEMENT);
-            if twice {
-                kernel = kernel.reading_twice();
-            }
+            kernel = kernel.reading_once(once);
             if residual {
                 kernel = kernel.with_residual();
                 all.push(beside_buffer.part.arg());

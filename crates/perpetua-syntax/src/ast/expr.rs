@@ -24,6 +24,9 @@ pub const EITHER: &str = "[either]";
 /// The method by which the reader says `Reverse(x)`: a value in the other order.
 pub const REVERSED: &str = "[reversed]";
 
+/// What a constant of a type is of that `mem` has: `size_of::<T>()`.
+pub const MEASURED: &str = "mem";
+
 /// A sequence of statements with an optional value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
@@ -218,6 +221,14 @@ pub enum ExprKind {
     },
     /// A function by its name in the place of a closure: its call, without arguments.
     Function(Box<Expr>),
+    /// A range as an argument: of a parameter that is a range its ends as a tuple, of one that is an iterator a closure that gives the
+    /// next item.
+    RangeArgument {
+        /// Start and end, and `()` behind them where it has its end.
+        ends: Vec<Expr>,
+        /// The closure.
+        next: Box<Expr>,
+    },
     /// `f32::max(a, b)`, `T::from(x)`, `<T as Trait>::zero()`: a function of a type. `Trait::f(x)` is one of
     /// [`Type::Infer`].
     TypeCall {

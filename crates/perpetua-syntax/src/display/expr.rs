@@ -183,6 +183,7 @@ impl Printer<'_, '_> {
                 ExprKind::Variant { variant, .. } => self.text(variant.name()),
                 _ => self.expr(call),
             },
+            ExprKind::RangeArgument { ends, .. } => self.args(ends),
             ExprKind::Apply { function, args } => {
                 self.operand(function, Binding::Tight)?;
                 self.args(args)

@@ -21,10 +21,9 @@ pub(super) fn behind(before: Vec<Stmt>, call: ExprKind, line: Line) -> ExprKind 
 
 impl Reader {
     pub(super) fn read_arguments(&mut self, call: &syn::ExprCall) -> Vec<Expr> {
-        call.args
-            .iter()
-            .map(|arg| self.read_argument(arg, false))
-            .collect()
+        self.read_in_order(None, call.args.iter(), |reader, _, arg| {
+            reader.read_argument(arg, false)
+        })
     }
 
     /// An argument; a name like a function's is one, and so is a constructor's where nothing but a function is taken.
@@ -36,11 +35,12 @@ impl Reader {
         let syn::Expr::Path(path) = inner else {
             return self.read_expr(arg);
         };
+        if let Some(named) = self.named_function(&path.path) {
+            return self.read_argument(&syn::Expr::Path(named), function);
+        }
         let variant = variant_of(&path.path).filter(|variant| *variant != Variant::None);
-        let last = path.path.segments.last().map(|last| name_of(&last.ident));
-        let is_value = single_name(&path.path)
-            .is_some_and(|name| name == "self" || self.is_local(&name) || self.const_param(&name).is_some());
-        if is_value || !function && variant.is_none() && last.is_none_or(|name| starts_upper(&name)) {
+        let is_function = function || variant.is_some() || self.is_function(path);
+        if !is_function || self.is_value(path) {
             return self.read_expr(arg);
         }
         let line = line_of(arg.span());
@@ -55,6 +55,42 @@ impl Reader {
             None => self.apply(inner, Vec::new()),
         };
         Expr::new(line, ExprKind::Function(Box::new(call)))
+    }
+
+    fn is_value(&self, path: &syn::ExprPath) -> bool {
+        let is_value =
+            |name: String| name == "self" || self.is_local(&name) || self.const_param(&name).is_some();
+        single_name(&path.path).is_some_and(is_value)
+    }
+
+    /// Whether a name is like a function's.
+    fn is_function(&self, path: &syn::ExprPath) -> bool {
+        let last = path.path.segments.last();
+        !self.is_value(path) && last.is_some_and(|last| !starts_upper(&name_of(&last.ident)))
+    }
+
+    /// `let f = function;`: from here on, `f` is that function. Whether it is this.
+    pub(super) fn read_named_function(&mut self, local: &syn::Local) -> bool {
+        let pattern = match &local.pat {
+            syn::Pat::Type(typed) => match (&*typed.pat, &*typed.ty) {
+                (pattern, syn::Type::BareFn(_)) => pattern,
+                _ => return false,
+            },
+            pattern => pattern,
+        };
+        let (syn::Pat::Ident(ident), Some(init)) = (pattern, &local.init) else {
+            return false;
+        };
+        let syn::Expr::Path(path) = peel(&init.expr) else {
+            return false;
+        };
+        let plain = ident.by_ref.is_none() && ident.mutability.is_none() && ident.subpat.is_none();
+        let same = single_name(&path.path).is_some_and(|name| name == name_of(&ident.ident));
+        if !plain || same || init.diverge.is_some() || !self.is_function(path) {
+            return false;
+        }
+        self.declare_function(&name_of(&ident.ident), path.clone());
+        true
     }
 
     /// An argument of a method.

@@ -1,7 +1,9 @@
 //! Blocks and statements.
 
 use super::Refusal;
+use super::expr::peel;
 use super::reader::{Reader, line_of};
+use super::types::range_of;
 use crate::ast::{Block, Expr, Stmt, StmtKind, Type};
 use syn::spanned::Spanned;
 
@@ -26,6 +28,11 @@ impl Reader {
                         read.stmts.extend(stmts);
                         continue;
                     }
+                    syn::Stmt::Local(local) if let Some(stmts) = reader.read_typed_range(local) => {
+                        read.stmts.extend(stmts);
+                        continue;
+                    }
+                    syn::Stmt::Local(local) if reader.read_named_function(local) => continue,
                     syn::Stmt::Local(local) => {
                         read.stmts.push(reader.read_let(local));
                         continue;
@@ -66,6 +73,21 @@ impl Reader {
             }
             read
         })
+    }
+
+    /// `let r: Range<T> = a..b;`
+    fn read_typed_range(&mut self, local: &syn::Local) -> Option<Vec<Stmt>> {
+        let (syn::Pat::Type(typed), Some(init)) = (&local.pat, &local.init) else {
+            return None;
+        };
+        let (of, _) = range_of(&typed.ty)?;
+        let syn::Expr::Range(range) = peel(&init.expr) else {
+            return None;
+        };
+        let (mut range, start) = (range.clone(), range.start.as_ref()?);
+        // The start says of what type it is.
+        range.start = Some(syn::parse_quote_spanned!(start.span()=> { let __start: #of = #start; __start }));
+        self.read_bound_iterator(&typed.pat, &syn::Expr::Range(range))
     }
 
     fn read_let(&mut self, local: &syn::Local) -> Stmt {

@@ -52,6 +52,9 @@ impl Reader {
         }
         let path = &path.path;
         if let Some(name) = single_name(path).filter(|name| self.is_local(name)) {
+            if let Some(function) = self.named_function(path) {
+                return self.read_path_call(&function, call);
+            }
             let args = self.read_arguments(call);
             return ExprKind::CallLocal { name, args };
         }
@@ -193,7 +196,7 @@ impl Reader {
         ) {
             return self.read_get_part(call, range);
         }
-        if let Some(longer) = copied_within(call) {
+        if let Some(longer) = copied_within(call).or_else(|| self.part_by_name(call)) {
             return self.read_expr(&longer).kind;
         }
         if self.is_chain(call) {
@@ -212,7 +215,7 @@ impl Reader {
         if let Some(refusal) = refused_method(&name) {
             self.refuse_named(&call.method, refusal, &name);
         }
-        let receiver = Box::new(self.read_expr(&call.receiver));
+        let mut receiver = Box::new(self.read_expr(&call.receiver));
         let generics = match &call.turbofish {
             Some(turbofish) => self.read_generic_args(turbofish),
             None => Vec::new(),
@@ -235,9 +238,10 @@ impl Reader {
                 },
             )],
             _ => {
-                let args = call.args.iter().enumerate();
-                args.map(|(index, arg)| self.read_method_argument(&name, index, arg))
-                    .collect()
+                let receiver = Some((&*call.receiver, &mut *receiver));
+                self.read_in_order(receiver, call.args.iter(), |reader, index, arg| {
+                    reader.read_method_argument(&name, index, arg)
+                })
             }
         };
         ExprKind::MethodCall {

@@ -198,7 +198,14 @@ impl Reader {
                         let start = chain.name(self, "start", start);
                         Source::Items(Item::Count(start), most(chain.line))
                     }
-                    _ => Source::Range(self.read_range(value)),
+                    _ => {
+                        let mut range = self.read_range(value);
+                        // What is behind it may change what its ends are computed from.
+                        for end in [&mut range.start, &mut range.end] {
+                            self.name_unsteady(chain, end);
+                        }
+                        Source::Range(range)
+                    }
                 };
             }
             syn::Expr::MethodCall(call) if self.is_source(call) => self.read_source(call, chain),
@@ -219,6 +226,14 @@ impl Reader {
                 let base = self.read_expr(other);
                 self.elements(base, "into_iter", chain);
             }
+        }
+    }
+
+    /// Gives a value a name in front of the loop, where it may not stay the same.
+    fn name_unsteady(&mut self, chain: &mut Chain, value: &mut Expr) {
+        if !self.stays(value, true) {
+            let unnamed = std::mem::replace(value, number(chain.line, 0));
+            *value = chain.name(self, "end", unnamed);
         }
     }
 

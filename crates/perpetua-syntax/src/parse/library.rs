@@ -5,7 +5,7 @@ use super::path::segment_names;
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::{binding, block, expr, local, statement};
 use crate::ast::{
-    BinaryOp, Expr, ExprKind, GenericArg, Line, REVERSED, Stmt, StmtKind, Type, TypeMember, UnaryOp,
+    BinaryOp, Expr, ExprKind, GenericArg, Line, MEASURED, REVERSED, Stmt, StmtKind, Type, TypeMember, UnaryOp,
 };
 use quote::quote_spanned;
 use syn::spanned::Spanned;
@@ -15,6 +15,8 @@ pub const STD_FUNCTIONS: &[(&str, &str, &[&str])] = &[
     ("mem", "swap", &["&mut a", "&mut b"]),
     ("mem", "replace", &["&mut place", "value"]),
     ("mem", "take", &["&mut place"]),
+    ("mem", "size_of", &[]),
+    ("mem", "align_of", &[]),
     ("cmp", "min", &["a", "b"]),
     ("cmp", "max", &["a", "b"]),
     ("cmp", "Reverse", &["key"]),
@@ -80,6 +82,21 @@ pub(super) fn copied_within(call: &syn::ExprMethodCall) -> Option<syn::Expr> {
 }
 
 impl Reader {
+    /// `x.get(r)` of a range with a name, with its ends; `None` of other calls.
+    pub(super) fn part_by_name(&self, call: &syn::ExprMethodCall) -> Option<syn::Expr> {
+        let (Some(arg), "get" | "get_mut") = (call.args.first(), name_of(&call.method).as_str()) else {
+            return None;
+        };
+        let (_, closed) = self.bound_range(arg)?;
+        let mut longer = call.clone();
+        longer.args.clear();
+        longer.args.push(match closed {
+            true => syn::parse_quote!(*#arg.start()..=*#arg.end()),
+            false => syn::parse_quote!(#arg.start..#arg.end),
+        });
+        Some(syn::Expr::MethodCall(longer))
+    }
+
     /// One of [`STD_FUNCTIONS`]; `None` where it is none of them.
     pub(super) fn read_std_call(
         &mut self,
@@ -91,10 +108,24 @@ impl Reader {
         let (module, name) = match &names[..] {
             [.., module, name] => (module.as_str(), name.as_str()),
             [_] if is_reverse(path) => ("cmp", REVERSE),
+            [name] if matches!(name.as_str(), "size_of" | "align_of") => ("mem", name.as_str()),
             _ => return None,
         };
         let known = |row: &&(&str, &str, &[&str])| (row.0, row.1, row.2.len()) == (module, name, args.len());
         STD_FUNCTIONS.iter().find(known)?;
+        if let "size_of" | "align_of" = name {
+            let last = path.segments.last()?;
+            let Some(GenericArg::Type(ty)) = self.read_path_args(&last.arguments).into_iter().next() else {
+                self.error(path, format!("`{name}` measures a type: write `{name}::<f32>()`"));
+                return Some(ExprKind::Tuple(Vec::new()));
+            };
+            let member = TypeMember {
+                ty,
+                via: Some(MEASURED.to_owned()),
+                name: name.to_owned(),
+            };
+            return Some(ExprKind::TypeConst(Box::new(member)));
+        }
         if let (("array", "from_fn"), Some(function)) = ((module, name), args.first()) {
             // `from_fn::<T, N, _>` says how many.
             let generics = path

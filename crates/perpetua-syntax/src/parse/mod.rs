@@ -21,6 +21,7 @@ mod library;
 mod macros;
 mod native;
 pub mod options;
+mod order;
 mod panic;
 mod path;
 mod pattern;
@@ -130,8 +131,24 @@ pub fn read_default_method(
 /// # Errors
 /// All that is outside the language, each at its span.
 pub fn read_method(item: &syn::ImplItemFn, block: &syn::ItemImpl, file: &str) -> syn::Result<Read<Function>> {
+    if let Some(refused) = refused_trait(block) {
+        return Err(refused);
+    }
     let belongs = Belongs::Block(block);
     signature::read(&item.sig, &item.block, FunctionKind::Device, &belongs, file)
+}
+
+/// Why kernels would not see what a block says of a trait of the standard library.
+#[must_use]
+pub fn refused_trait(block: &syn::ItemImpl) -> Option<syn::Error> {
+    let (_, path, _) = block.trait_.as_ref()?;
+    let name = reader::name_of(&path.segments.last()?.ident);
+    let refusal = match name.as_str() {
+        "Deref" | "DerefMut" => Refusal::DerefTrait,
+        "Sum" | "Product" => Refusal::SumTrait,
+        _ => return None,
+    };
+    Some(syn::Error::new_spanned(path, refusal.message(&name)))
 }
 
 /// Reads what else than a function a generic `impl` block or a trait has.

@@ -58,6 +58,9 @@ impl Reader {
         }
         let path = &path.path;
         if let Some(name) = single_name(path) {
+            if let Some(function) = self.named_function(path) {
+                return self.read_path_value(&function);
+            }
             if self.is_local(&name) || name == "self" {
                 return ExprKind::Local(name);
             }

@@ -46,6 +46,8 @@ pub(super) struct Reader {
     path_ids: HashMap<(PathUsage, String), PathId>,
     /// The iterators in scope, each with its place among the locals.
     iterators: Vec<(usize, Bound)>,
+    /// The functions that `let` gave a name, each with its place among the locals.
+    functions: Vec<(usize, syn::ExprPath)>,
     /// The numbers of a kernel's conditions.
     pub(super) conditions: super::Conditions,
     /// The loop that a `break` without a label leaves, where it is not the innermost.
@@ -142,6 +144,7 @@ impl Reader {
         let mark = self.locals.len();
         let result = read(self);
         self.iterators.retain(|(at, _)| *at < mark);
+        self.functions.retain(|(at, _)| *at < mark);
         for name in self.locals.drain(mark..) {
             self.named.entry(name).and_modify(|count| *count -= 1);
         }
@@ -217,6 +220,33 @@ impl Reader {
         self.iterators
             .iter()
             .find_map(|(place, bound)| (*place == at).then_some(bound))
+    }
+
+    /// Declares a name for a function.
+    pub(super) fn declare_function(&mut self, name: &str, function: syn::ExprPath) {
+        self.functions.push((self.locals.len(), function));
+        self.declare(name);
+    }
+
+    /// The function that a path means here, where `let` gave it that name.
+    pub(super) fn named_function(&mut self, path: &syn::Path) -> Option<syn::ExprPath> {
+        if self.functions.is_empty() {
+            return None;
+        }
+        let at = self.place_of(&name_of(path.get_ident()?))?;
+        let (_, function) = self.functions.iter().find(|(place, _)| *place == at)?;
+        let function = function.clone();
+        if let Some(name) = function
+            .path
+            .get_ident()
+            .map(name_of)
+            .filter(|name| self.is_local(name))
+        {
+            let text = "means something else here than where the function got its name: give one of the two another name";
+            self.error(path, format!("`{name}` {text}"));
+            return None;
+        }
+        Some(function)
     }
 
     /// The iterator whose position has this name.

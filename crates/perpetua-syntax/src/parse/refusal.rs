@@ -56,6 +56,11 @@ refusals! {
     OptionType: "the type `{}` without its arguments" => "write `Option<T>` or `Result<T, E>`";
     SharedType: "the type `{}`" => "use slice parameters, and `atomic_add(&mut x[i], value)` and its kin to share";
     AtomicType: "the type `{}`" => "use a plain integer, and `atomic_add(&mut x[i], value)` and its kin on it";
+    WrappingType: "the type `{}`" => "use the integer itself: kernels' integers wrap, and `wrapping_add` and its kin say so in plain Rust, too";
+    SaturatingType: "the type `{}`" => "use the integer itself, and `saturating_add` and its kin";
+    NonZeroType: "the type `{}`" => "use the integer itself, and `checked_div` or a test where it may be zero";
+    PhantomType: "the type `{}`" => "tell types apart by a const parameter, such as `struct Length<const UNIT: u32>`: memory has no fields without a size";
+    RangeType: "the type `{}` here" => "it may be a parameter of a device function or the type of a `let`; elsewhere pass or keep both ends";
     RawPointer: "a raw pointer" => "take a slice and index it";
     FnPointer: "a function pointer" => "call a `#[device]` function by name, or pick one with `match`";
     TraitObject: "a trait object" => "use an enum and `match`, or a type parameter";
@@ -65,6 +70,10 @@ refusals! {
     TypeMacro: "a macro in a type" => "write the type out";
     AssocArg: "this generic argument" => "pass only types and constants";
     OtherType: "this type" => "use scalars, arrays, tuples, structs, and references to them";
+
+    DerefTrait: "`{}` of a type of your own" => "write a method that gives the reference, such as `fn as_slice(&self) -> &[f32]`, and call it";
+    SumTrait: "`{}` of a type of your own" => "write `fold(zero, |a, b| a + b)` or its like where items are put together";
+    SliceImpl: "an `impl` block of a slice" => "implement the trait for arrays, `impl<const N: usize> Trait for [T; N]`, or write a `#[device]` function that takes the slice";
 
     // Statements and blocks.
     InnerItem: "an item (`{}`) inside a function" => "move it out, before the function";

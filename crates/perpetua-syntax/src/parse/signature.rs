@@ -3,6 +3,7 @@
 use super::chain::Bound;
 use super::reader::{Bounds, Reader, line_of, name_of};
 use super::sugar::local;
+use super::types::range_of;
 use super::{Read, Refusal};
 use crate::ast::{Function, FunctionKind, Generic, Own, Param, Scalar, Stmt, StmtKind, Type};
 use crate::intrinsic::Intrinsic;
@@ -173,7 +174,13 @@ impl Reader {
         let ty = match belongs {
             Belongs::Block(block) if is_generic_block(block) => {
                 self.read_generics(&block.generics);
-                self.read_type(&block.self_ty)
+                match &*block.self_ty {
+                    syn::Type::Slice(slice) => {
+                        self.refuse(slice, Refusal::SliceImpl);
+                        Type::Infer
+                    }
+                    own => self.read_type(own),
+                }
             }
             Belongs::Trait(name) => {
                 self.generics.push(Generic::Type {
@@ -324,8 +331,21 @@ impl Reader {
         match input {
             syn::FnArg::Receiver(receiver) => self.read_receiver(receiver),
             syn::FnArg::Typed(typed) => {
-                let ty = self.read_param_type(&typed.ty, implicit);
                 let line = line_of(typed.pat.span());
+                if let (Some((of, closed)), true, syn::Pat::Ident(_)) =
+                    (range_of(&typed.ty), implicit, &*typed.pat)
+                {
+                    let end = self.read_type(of);
+                    let mut parts = vec![end.clone(), end];
+                    parts.extend(closed.then_some(Type::Unit));
+                    return Param {
+                        name: format!("__range{index}"),
+                        mutable: false,
+                        ty: Type::Tuple(parts),
+                        line,
+                    };
+                }
+                let ty = self.read_param_type(&typed.ty, implicit);
                 match &*typed.pat {
                     syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Param {
                         name: name_of(&ident.ident),
@@ -349,23 +369,33 @@ impl Reader {
         }
     }
 
-    /// What takes a parameter apart that is a pattern.
-    fn read_param_parts(&mut self, param: &Param, input: &syn::FnArg) -> Option<Stmt> {
+    /// What takes a parameter apart that is a pattern, or a range.
+    fn read_param_parts(&mut self, param: &Param, input: &syn::FnArg) -> Vec<Stmt> {
         let syn::FnArg::Typed(typed) = input else {
-            return None;
+            return Vec::new();
         };
+        if let (syn::Pat::Ident(ident), Some((_, closed))) = (&*typed.pat, range_of(&typed.ty))
+            && *ident.ident.to_string() != param.name
+        {
+            let name = syn::Ident::new(&param.name, ident.ident.span());
+            let range = match closed {
+                true => syn::parse_quote!(#name.0..=#name.1),
+                false => syn::parse_quote!(#name.0..#name.1),
+            };
+            return self.read_bound_iterator(&typed.pat, &range).unwrap_or_default();
+        }
         if matches!(&*typed.pat, syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none()) {
-            return None;
+            return Vec::new();
         }
         let pattern = self.read_let_pattern(&typed.pat);
-        Some(Stmt {
+        vec![Stmt {
             line: param.line,
             kind: StmtKind::Let {
                 pattern,
                 ty: None,
                 init: Some(local(&param.name, param.line)),
             },
-        })
+        }]
     }
 
     fn read_receiver(&mut self, receiver: &syn::Receiver) -> Param {

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::path::{segment_names, single_name};
-use super::reader::Reader;
+use super::reader::{Reader, name_of};
 use crate::Intrinsic;
 use crate::ast::{GenericArg, PathUsage, Scalar, Type, TypeMember};
 use crate::nesting::Level;
@@ -12,6 +12,12 @@ fn refused_type(name: &str) -> Option<Refusal> {
     Some(match name {
         "char" => Refusal::CharType,
         "str" | "String" | "CStr" | "CString" | "OsStr" | "OsString" => Refusal::StrType,
+        "PhantomData" => Refusal::PhantomType,
+        "Wrapping" => Refusal::WrappingType,
+        "Saturating" => Refusal::SaturatingType,
+        "NonZero" | "NonZeroU8" | "NonZeroU16" | "NonZeroU32" | "NonZeroU64" | "NonZeroU128"
+        | "NonZeroUsize" | "NonZeroI8" | "NonZeroI16" | "NonZeroI32" | "NonZeroI64" | "NonZeroI128"
+        | "NonZeroIsize" => Refusal::NonZeroType,
         "Vec" | "Box" | "VecDeque" | "HashMap" | "HashSet" | "BTreeMap" | "BTreeSet" | "BinaryHeap"
         | "Cow" => Refusal::HeapType,
         "Rc" | "Arc" | "RefCell" | "UnsafeCell" | "Mutex" | "RwLock" | "OnceCell" | "OnceLock" => {
@@ -28,6 +34,24 @@ pub(super) fn refused_segment(path: &syn::Path) -> Option<(Refusal, String)> {
     segment_names(path)
         .into_iter()
         .find_map(|name| Some((refused_type(&name)?, name)))
+}
+
+/// Of what `Range<T>` or `RangeInclusive<T>` is a range, and whether it has its end.
+pub(super) fn range_of(ty: &syn::Type) -> Option<(&syn::Type, bool)> {
+    let syn::Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let closed = match name_of(&last.ident).as_str() {
+        "Range" => false,
+        "RangeInclusive" => true,
+        _ => return None,
+    };
+    match &last.arguments {
+        syn::PathArguments::AngleBracketed(args) => match args.args.first()? {
+            syn::GenericArgument::Type(of) => Some((of, closed)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl Reader {
@@ -71,7 +95,7 @@ impl Reader {
                 mutable: reference.mutability.is_some(),
                 target: Box::new(self.read_target(&reference.elem)),
             },
-            syn::Type::Path(path) => self.read_type_path(path),
+            syn::Type::Path(path) => self.read_type_path(path, ty),
             other => {
                 self.refuse(other, refusal_of(other));
                 Type::Infer
@@ -127,7 +151,7 @@ impl Reader {
         Some(read)
     }
 
-    fn read_type_path(&mut self, path: &syn::TypePath) -> Type {
+    fn read_type_path(&mut self, path: &syn::TypePath, whole: &syn::Type) -> Type {
         if let Some(qself) = &path.qself {
             return Type::Assoc(Box::new(self.qualified_member(qself, &path.path)));
         }
@@ -164,6 +188,11 @@ impl Reader {
         let last = segment_names(path).pop().unwrap_or_default();
         if let Some(refusal) = refused_type(&last) {
             self.refuse_named(path, refusal, &last);
+            return Type::Infer;
+        }
+        // A type of the user's own with such a name has no argument.
+        if range_of(whole).is_some() {
+            self.refuse_named(path, Refusal::RangeType, &last);
             return Type::Infer;
         }
         match last.as_str() {

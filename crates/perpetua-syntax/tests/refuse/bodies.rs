@@ -143,6 +143,27 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         "let y: &§AtomicU32 = n; §AtomicU32::new(0);",
         &[(R::AtomicType, "AtomicU32"), (R::AtomicType, "AtomicU32")],
     ),
+    (
+        "let y: §Wrapping<u32> = n; let z = §std::num::Wrapping(n);",
+        &[(R::WrappingType, "Wrapping"), (R::WrappingType, "Wrapping")],
+    ),
+    (
+        "let y: §PhantomData<f32> = n;",
+        &[(R::PhantomType, "PhantomData")],
+    ),
+    ("let y = §Saturating(n);", &[(R::SaturatingType, "Saturating")]),
+    (
+        "let y: Option<§NonZeroU32> = n; let z = §NonZero::new(n); let w: §NonZero<u8> = z;",
+        &[
+            (R::NonZeroType, "NonZeroU32"),
+            (R::NonZeroType, "NonZero"),
+            (R::NonZeroType, "NonZero"),
+        ],
+    ),
+    (
+        "let y: §Range<usize> = n; let z: Range = n;",
+        &[(R::RangeType, "Range")],
+    ),
     ("let y: §*mut f32 = n;", &[(R::RawPointer, "")]),
     ("let y: §fn(f32) -> f32 = n;", &[(R::FnPointer, "")]),
     ("let y: &§dyn Real = n;", &[(R::TraitObject, "")]),

@@ -45,6 +45,12 @@ fn errors(source: &str, kind: FunctionKind) -> Vec<(LineColumn, String)> {
             true => parse::derived_blocks(&input).err(),
             false => parse::read_gpu_type(&input).err(),
         }
+    } else if let Ok(block) = syn::parse_str::<syn::ItemImpl>(source) {
+        let mut methods = block.items.iter().filter_map(|item| match item {
+            syn::ImplItem::Fn(item) => Some(item),
+            _ => None,
+        });
+        methods.find_map(|item| parse::read_method(item, &block, "").err())
     } else {
         let item: syn::ItemFn = syn::parse_str(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
         parse::read_function(&item, kind, "").err()
@@ -180,6 +186,21 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
     ),
     ("§union U { x: f32, y: u32 }", Device, &[(R::UnionType, "")]),
     ("#[repr(C)] struct §S<T>;", Device, &[(R::EmptyStruct, "")]),
+    (
+        "impl §std::ops::Deref for S { type Target = [f32]; fn deref(&self) -> &[f32] { &self.a } }",
+        Device,
+        &[(R::DerefTrait, "Deref")],
+    ),
+    (
+        "impl §Sum for S { fn sum<I: Iterator<Item = S>>(iter: I) -> S { iter.fold(S::ZERO, |a, b| a + b) } }",
+        Device,
+        &[(R::SumTrait, "Sum")],
+    ),
+    (
+        "impl Total for §[f32] { fn total(&self) -> f32 { self[0] } }",
+        Device,
+        &[(R::SliceImpl, "")],
+    ),
     (
         "#[repr(C)] struct S { a: §&'static f32, b: (f32, f32), c: §[(); 3], d: §Vec<f32>, e: Inner }",
         Device,

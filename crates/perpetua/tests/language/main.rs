@@ -48,6 +48,7 @@ mod panics;
 mod patterns;
 mod places;
 mod random;
+mod ranges;
 mod strangers;
 mod structs;
 mod sweep;

@@ -210,3 +210,82 @@ fn ended(x: &[i32], y: &mut [i32]) {
 fn a_condition_may_end_its_kernel() {
     check(ended::kernel(), ended, &[5; 32], &[0; 32]);
 }
+
+#[device]
+fn drawn(n: &mut u32) -> u32 {
+    *n = n.wrapping_mul(5) + 3;
+    *n % 16
+}
+
+#[device]
+fn weighed(a: u32, items: impl Iterator<Item = u32>, b: u32) -> u32 {
+    let mut all = a;
+    for item in items {
+        all = all.wrapping_mul(7) ^ item;
+    }
+    all.wrapping_mul(31).wrapping_add(b)
+}
+
+#[device]
+fn both(a: u32, x: impl Iterator<Item = u32>, b: u32, y: impl Iterator<Item = u32>) -> u32 {
+    weighed(a, x, b).wrapping_mul(3) ^ weighed(b, y, a)
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Weighed {
+    of: u32,
+}
+
+#[device]
+impl Weighed {
+    fn with(self, items: impl Iterator<Item = u32>) -> u32 {
+        weighed(self.of, items, 1)
+    }
+
+    fn add(&mut self, a: u32, items: impl Iterator<Item = u32>) -> u32 {
+        self.of = weighed(self.of ^ a, items, a);
+        self.of
+    }
+}
+
+#[device]
+fn sum_of(n: &mut u32) -> Weighed {
+    Weighed { of: drawn(n) }
+}
+
+#[kernel]
+fn iterators(x: &[u32], y: &mut [[u32; 8]]) {
+    let i = global_id_x();
+    let mut n = x[i];
+    let mut all = [0; 8];
+    all[0] = weighed(drawn(&mut n), 0..drawn(&mut n), drawn(&mut n));
+    all[1] = weighed(n, x[drawn(&mut n) as usize..].iter().copied().take(3), n);
+    all[2] = both(n, 0..drawn(&mut n), drawn(&mut n), drawn(&mut n)..20);
+    all[3] = sum_of(&mut n).with(drawn(&mut n)..20);
+    let mut sums = [sum_of(&mut n), sum_of(&mut n)];
+    all[4] = sums[drawn(&mut n) as usize % 2].add(drawn(&mut n), drawn(&mut n)..17);
+    all[5] = sums[1].add(n, x[1..drawn(&mut n) as usize + 1].iter().map(|v| v * 2));
+    all[6] = (drawn(&mut n)..20)
+        .map(|v| v * 3)
+        .try_fold(drawn(&mut n), |all, v| all.checked_add(v))
+        .unwrap_or(7);
+    all[6] ^= (0..drawn(&mut n)).rfold(drawn(&mut n), |all, v| all.wrapping_mul(3) ^ v);
+    all[6] ^= (drawn(&mut n)..20)
+        .step_by(drawn(&mut n) as usize + 1)
+        .skip(drawn(&mut n) as usize % 3)
+        .scan(drawn(&mut n), |all, v| {
+            *all = all.wrapping_mul(3) ^ v;
+            Some(*all)
+        })
+        .last()
+        .unwrap_or(n);
+    all[7] = sums[0].of ^ sums[1].of.rotate_left(5) ^ n;
+    y[i] = all;
+}
+
+#[test]
+fn iterators_that_are_arguments_keep_their_place() {
+    let x: Vec<u32> = (0..48).map(|i| i * 37 % 101).collect();
+    check(iterators::kernel(), iterators, &x, &[[0; 8]; 32]);
+}

@@ -370,3 +370,106 @@ fn nothing_is_no_value() {
     let text = "the length of `total` is 0 but the index is 0";
     assert!(error.contains(text), "{error}");
 }
+
+mod named {
+    use perpetua::prelude::*;
+
+    #[device]
+    fn twice(v: u32) -> u32 {
+        v.wrapping_mul(2)
+    }
+
+    #[device]
+    fn through(x: &[u32], f: impl Fn(u32) -> u32) -> u32 {
+        x.iter().fold(0, |all, v| all ^ f(*v))
+    }
+
+    /// A function that `let` gives a name.
+    #[kernel]
+    pub(super) fn functions(x: &[u32], y: &mut [u32]) {
+        let i = global_id_x();
+        let f = twice;
+        let ones: fn(u32) -> u32 = u32::count_ones;
+        let least = std::cmp::min;
+        let sum = f(x[i]) ^ ones(x[i]) ^ least(x[i], 50);
+        let f = |v: u32| v ^ 3;
+        let g = twice;
+        y[i] = sum
+            ^ through(&x[..3], g)
+            ^ x[..4].iter().copied().map(g).max().map_or(0, f)
+            ^ Some(7).map_or(1, ones);
+    }
+
+    #[derive(Clone, Copy, GpuType)]
+    #[repr(C)]
+    struct Padded {
+        a: u8,
+        b: u32,
+        c: [f64; 2],
+    }
+
+    #[device]
+    fn bytes<T: Copy, const N: usize>(_: [T; N]) -> usize {
+        size_of::<T>() * N + align_of::<[T; 2]>()
+    }
+
+    #[kernel]
+    pub(super) fn sizes(x: &[u32], y: &mut [u32]) {
+        let i = global_id_x();
+        let all = std::mem::size_of::<Padded>() * 1000
+            + core::mem::align_of::<Padded>() * 100
+            + size_of::<[u16; 3]>();
+        y[i] = x[i] % 9 + (all + bytes([1.5f32; 3]) * 1_000_000 + bytes([1u128]) * 7) as u32;
+    }
+
+    #[derive(Clone, Copy, GpuType)]
+    #[repr(C)]
+    struct Halves {
+        n: u32,
+    }
+
+    #[device]
+    impl Iterator for Halves {
+        type Item = u32;
+
+        fn next(&mut self) -> Option<u32> {
+            self.n /= 2;
+            (self.n > 0).then_some(self.n)
+        }
+    }
+
+    /// Adaptors behind an iterator of one's own.
+    #[kernel]
+    pub(super) fn adaptors(x: &[u32], y: &mut [u32]) {
+        let i = global_id_x();
+        let n = x[i];
+        let odd = Halves { n }.into_iter().filter(|v| v % 2 == 1).count() as u32;
+        let zipped = Halves { n }
+            .into_iter()
+            .zip(x)
+            .take(3)
+            .fold(0, |all: u32, (a, b)| all.wrapping_mul(5) ^ a ^ b);
+        let (low, high) = ((n % 7, 1), (n % 11, 2));
+        y[i] = odd ^ zipped ^ (5, 0).clamp(low.min(high), low.max(high)).0;
+    }
+}
+
+#[test]
+fn functions_have_names() {
+    check(
+        named::functions::kernel(),
+        named::functions,
+        &numbers(),
+        &[0; SIZE],
+    );
+}
+
+#[test]
+fn types_have_sizes() {
+    check(named::sizes::kernel(), named::sizes, &numbers(), &[0; SIZE]);
+}
+
+#[test]
+fn adaptors_stand_behind_iterators_of_ones_own() {
+    check(named::adaptors::kernel(), named::adaptors, &numbers(), &[0; SIZE]);
+}

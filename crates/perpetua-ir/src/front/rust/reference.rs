@@ -172,7 +172,8 @@ fn standard(text: &mut String) -> std::fmt::Result {
         writeln!(text, "| `{name}({args})` | {of} | {result} |")?;
     }
     for (module, name, args) in STD_FUNCTIONS {
-        writeln!(text, "| `{module}::{name}({})` | | |", args.join(", "))?;
+        let of = if args.is_empty() { "::<T>" } else { "" };
+        writeln!(text, "| `{module}::{name}{of}({})` | | |", args.join(", "))?;
     }
     Ok(())
 }

@@ -184,14 +184,33 @@ impl Reader {
         if !is_iterator {
             return None;
         }
-        self.names += 1;
-        let name = syn::Ident::new(&format!("__items{}", self.names), span);
-        let pattern = syn::parse_quote!(mut #name);
+        // The ends of a range are computed once, whatever takes it.
+        if let syn::Expr::Range(syn::ExprRange { end: Some(_), .. }) = arg {
+            let name = self.argument_name(span);
+            let stmts = self.read_bound_iterator(&syn::parse_quote!(#name), arg)?;
+            self.hoisted.extend(stmts);
+            return self.read_iterator_argument(&syn::parse_quote!(#name));
+        }
+        let ends = self.bound_range(arg);
+        let name = self.argument_name(span);
         let items = syn::parse2(quote_spanned!(span=> (#arg).into_iter())).ok()?;
-        let stmts = self.read_bound_iterator(&pattern, &items)?;
+        let stmts = self.read_bound_iterator(&syn::parse_quote!(mut #name), &items)?;
         self.hoisted.extend(stmts);
         let next = syn::parse2(quote_spanned!(span=> || #name.next())).ok()?;
-        Some(self.read_expr(&next))
+        let next = self.read_expr(&next);
+        let Some((ends, closed)) = ends else {
+            return Some(next);
+        };
+        let mut ends = Vec::from(ends);
+        let line = next.line;
+        ends.extend(closed.then(|| expr(line, ExprKind::Tuple(Vec::new()))));
+        let next = Box::new(next);
+        Some(expr(line, ExprKind::RangeArgument { ends, next }))
+    }
+
+    fn argument_name(&mut self, span: proc_macro2::Span) -> syn::Ident {
+        self.names += 1;
+        syn::Ident::new(&format!("__items{}", self.names), span)
     }
 
     /// Where the range starts and ends that an expression names, perhaps with `clone`; not where it is `mut`, since it moves on.

@@ -74,6 +74,15 @@ impl Reader {
         }
     }
 
+    /// Whether it is a named iterator, or one behind it.
+    fn goes_on(&self, on: &syn::Expr) -> bool {
+        match peel(on) {
+            syn::Expr::MethodCall(call) => self.goes_on(&call.receiver),
+            syn::Expr::Reference(reference) => self.goes_on(&reference.expr),
+            on => self.bound_iterator(on).is_some(),
+        }
+    }
+
     /// The longer form of a method that ends a chain; `None` where it has none.
     pub(super) fn longer_end(&self, call: &syn::ExprMethodCall) -> Option<syn::Expr> {
         let (on, span) = (&call.receiver, call.method.span());
@@ -103,15 +112,26 @@ impl Reader {
             // Behind a `?` or `return` in front of it, it would be left in place of the function.
             ("try_fold", [first, _]) if leaves(on) || leaves(first) => return None,
             ("try_for_each", [_]) if leaves(on) => return None,
-            ("try_fold", [first, f]) => quote_spanned! { span=>
+            ("try_fold", [first, f]) => {
+                // What it goes over is computed before what it starts with.
+                let (named, items) = match is_literal(first) || self.goes_on(on) {
+                    true => (None, quote_spanned!(span=> #on.by_ref())),
+                    false => (
+                        Some(quote_spanned!(span=> let __items = (#on).into_iter();)),
+                        quote_spanned!(span=> __items),
+                    ),
+                };
+                quote_spanned! { span=>
                 (|| {
+                    #named
                     let mut __all = #first;
-                    for __item in #on.by_ref() {
+                    for __item in #items {
                         __all = (#f)(__all, __item)?;
                     }
                     <_ as Try>::from_output(__all)
                 })()
-            },
+                }
+            }
             ("try_for_each", [f]) => quote_spanned! { span=>
                 (|| {
                     for __item in #on.by_ref() {
@@ -152,6 +172,16 @@ impl Reader {
             _ => return None,
         };
         syn::parse2(tokens).ok()
+    }
+}
+
+/// Whether it is the same wherever it stands.
+fn is_literal(value: &syn::Expr) -> bool {
+    match peel(value) {
+        syn::Expr::Lit(_) => true,
+        syn::Expr::Unary(unary) => is_literal(&unary.expr),
+        syn::Expr::Tuple(tuple) => tuple.elems.iter().all(is_literal),
+        _ => false,
     }
 }
 

@@ -101,7 +101,13 @@ impl Reader {
     pub(super) fn adapt(&mut self, chain: &mut Chain, adaptor: RangeAdaptor) {
         let line = chain.line;
         match (&mut chain.source, adaptor) {
-            (Source::Range(range), adaptor) => range.adaptors.push(adaptor),
+            (Source::Range(range), RangeAdaptor::Rev) => range.adaptors.push(RangeAdaptor::Rev),
+            (Source::Range(_), RangeAdaptor::StepBy(mut step)) => {
+                self.name_unsteady(chain, &mut step);
+                if let Source::Range(range) = &mut chain.source {
+                    range.adaptors.push(RangeAdaptor::StepBy(step));
+                }
+            }
             (Source::Items(..), RangeAdaptor::Rev) => chain.items(|item, count| {
                 let last = method(count.clone(), "wrapping_sub", vec![number(line, 1)]);
                 (Item::Rev(Box::new(item), last), count)

@@ -326,6 +326,11 @@ impl Reader {
     /// Calls what a method of iterators was given: a closure, or a function by its name.
     pub(in crate::parse) fn apply(&mut self, function: &syn::Expr, args: Vec<Expr>) -> Expr {
         let line = line_of(function.span());
+        if let syn::Expr::Path(path) = peel(function)
+            && let Some(named) = self.named_function(&path.path)
+        {
+            return self.apply(&syn::Expr::Path(named), args);
+        }
         let kind = match peel(function) {
             syn::Expr::Path(path) if let Some(qself) = &path.qself => ExprKind::TypeCall {
                 member: Box::new(self.qualified_member(qself, &path.path)),

@@ -158,6 +158,9 @@ impl Checker<'_> {
     ) -> Result<Expr> {
         match &arg.kind {
             syntax::ExprKind::Closure { .. } => self.closure(arg, expected),
+            syntax::ExprKind::RangeArgument { next, .. } if expected.is_some() => {
+                self.closure_argument(next, expected)
+            }
             syntax::ExprKind::Function(call) if let Some((params, _)) = &expected => {
                 let closure = closure_of(call, params.len());
                 self.closure(&closure, expected)
@@ -384,7 +387,9 @@ fn closure_of(call: &syntax::Expr, count: usize) -> syntax::Expr {
 /// Whether an argument is a closure, or a reference to one.
 fn is_closure(arg: &syntax::Expr) -> bool {
     match &arg.kind {
-        syntax::ExprKind::Closure { .. } | syntax::ExprKind::Function(_) => true,
+        syntax::ExprKind::Closure { .. }
+        | syntax::ExprKind::Function(_)
+        | syntax::ExprKind::RangeArgument { .. } => true,
         syntax::ExprKind::Unary {
             op: syntax::UnaryOp::Ref | syntax::UnaryOp::RefMut,
             operand,

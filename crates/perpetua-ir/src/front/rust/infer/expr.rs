@@ -60,7 +60,9 @@ impl Checker<'_> {
             syntax::ExprKind::Index { base, index } => self.index(base, index, line),
             syntax::ExprKind::Field { base, name } => self.field(base, name, line),
             syntax::ExprKind::TupleField { base, index } => self.field(base, &index.to_string(), line),
-            syntax::ExprKind::Tuple(elements) => self.tuple(elements, hint, line),
+            syntax::ExprKind::Tuple(elements) | syntax::ExprKind::RangeArgument { ends: elements, .. } => {
+                self.tuple(elements, hint, line)
+            }
             syntax::ExprKind::Array(elements) => self.array(elements, hint, line),
             syntax::ExprKind::Repeat { value, len } => self.repeat(value, len, hint, line),
             syntax::ExprKind::StructLiteral { name, fields, base } => {
@@ -298,6 +300,9 @@ impl Checker<'_> {
 
     fn type_const(&mut self, member: &syntax::TypeMember, line: u32) -> Result<Expr> {
         let ty = self.ty(&member.ty, line)?;
+        if member.via.as_deref() == Some(syntax::MEASURED) {
+            return self.measured(&ty, &member.name, line);
+        }
         self.const_of(ty, member.via.as_deref(), &member.name, line)
     }
 

@@ -205,10 +205,17 @@ impl Checker<'_> {
             Ty::Enum(_) if ty == ordering() => self.ordering_method(receiver, name, args, line),
             Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) => {
                 let shown = self.show(&ty);
+                let next = self.functions_of(&ty, Some("Iterator"), "next", Reach::All, line)?;
+                let remedy = match !next.is_empty() {
+                    true => format!(
+                        "write `.into_iter().{name}(…)`: behind `into_iter` kernels know it for an iterator"
+                    ),
+                    false => format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
+                };
                 Err(self.error(
                     line,
                     format!("`{shown}` has no method `{name}` that kernels can call"),
-                    format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
+                    remedy,
                 ))
             }
             Ty::Tuple(_) | Ty::Array(..) | Ty::Slice(_)
@@ -225,6 +232,13 @@ impl Checker<'_> {
                 };
                 let receiver = self.deref_all(receiver);
                 self.extreme(receiver, name, other, line)
+            }
+            Ty::Tuple(_) | Ty::Array(..) if name == "clamp" && args.len() == 2 => {
+                let mut clamped = self.deref_all(receiver);
+                for (extreme, bound) in ["max", "min"].into_iter().zip(args) {
+                    clamped = self.extreme(clamped, extreme, bound, line)?;
+                }
+                Ok(clamped)
             }
             Ty::Slice(_) | Ty::Array(..) if matches!((name, args), ("first_chunk" | "last_chunk", [])) => {
                 self.end_chunk(receiver, name == "last_chunk", generics, line)

@@ -204,6 +204,23 @@ pub(crate) fn written(s: Scalar, name: &str, args: usize) -> Option<Written> {
     }
 }
 
+/// What to write instead of a method of slices that is not in the language.
+pub(super) fn instead(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "as_chunks" | "as_chunks_mut" | "as_rchunks" => {
+            "go over `chunks_exact(N)`, whose items `first_chunk::<N>()` turns into arrays; its `remainder()` has the rest"
+        }
+        "array_windows" | "array_chunks" => {
+            "go over `windows(N)` or `chunks_exact(N)`, whose items patterns take apart"
+        }
+        "split" | "split_mut" | "split_inclusive" | "rsplit" | "splitn" | "rsplitn" | "chunk_by" => {
+            "find where a part ends with `position`, and go on behind it in a loop"
+        }
+        "concat" | "join" | "repeat" | "into_vec" => "write into a buffer: kernels allocate nothing",
+        _ => return None,
+    })
+}
+
 /// Every method's name, in the tables' order.
 #[cfg(test)]
 pub(crate) fn names() -> Vec<&'static str> {

@@ -1,9 +1,13 @@
 //! Associated constants of the scalar types: `f32::MAX`, `u8::BITS`, `core::f32::consts::PI`. Each is the host's own
-//! constant.
+//! constant, as are the sizes of types.
 
 use half::{bf16, f16};
 use perpetua_syntax::Scalar;
 
+use super::consteval::constant_expr;
+use super::tree::Expr;
+use super::ty::Ty;
+use super::{Checker, Result};
 use crate::front::rust::describe::ConstValue;
 use crate::front::rust::gpu_type::GpuConst;
 
@@ -97,5 +101,27 @@ pub(crate) fn lookup(s: Scalar, name: &str, width: u32) -> Option<ConstValue> {
         Scalar::Bf16 => half!(name, bf16),
         Scalar::F32 => float!(name, f32),
         Scalar::F64 => float!(name, f64),
+    }
+}
+
+impl Checker<'_> {
+    /// `size_of::<T>()` and `align_of::<T>()`, as the host has them.
+    pub(super) fn measured(&mut self, ty: &Ty, name: &str, line: u32) -> Result<Expr> {
+        let layout = self
+            .types
+            .deep(ty, false)
+            .to_desc()
+            .and_then(|desc| desc.host_layout());
+        let Some((size, align)) = layout else {
+            let shown = self.show(ty);
+            return Err(self.error(
+                line,
+                format!("`{name}::<{shown}>()` has no fixed value: Rust leaves the layout of this type open"),
+                "measure scalars, arrays and `#[repr(C)]` structs",
+            ));
+        };
+        let bytes = if name == "size_of" { size } else { align };
+        let value = ConstValue::Scalar(Scalar::Usize, bytes as u64);
+        Ok(constant_expr(name, value, line))
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::BinaryOp;
 
+use super::methods;
 use super::slice_code::{Seek, SortBy};
 use super::tree::{Block, Expr, ExprKind, PartEnd};
 use super::ty::{Kind, Ty};
@@ -328,10 +329,14 @@ impl Checker<'_> {
             }
             _ => {
                 let shown = self.show(&place.ty);
+                let remedy = match methods::instead(name) {
+                    Some(instead) => instead.to_owned(),
+                    None => format!("slices and arrays have {}, and iterators", listed()),
+                };
                 Err(self.error(
                     line,
                     format!("`{shown}` has no method `{name}` in kernels"),
-                    format!("slices and arrays have {}, and iterators", listed()),
+                    remedy,
                 ))
             }
         }

@@ -1,0 +1,223 @@
+//! The order in which a call computes: its receiver, then its arguments from left to right, also where one of them is an iterator,
+//! whose parts have names in front of the call. Must not know what is called.
+
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+use super::reader::{Reader, line_of};
+use super::sugar::{binding, local};
+use crate::ast::{BinaryOp, Expr, ExprKind, Pattern, PatternKind, Stmt, StmtKind, UnaryOp};
+
+/// Whether computing it may change something.
+fn acts(value: &syn::Expr) -> bool {
+    struct Acts(bool);
+    impl Visit<'_> for Acts {
+        fn visit_expr_assign(&mut self, _: &syn::ExprAssign) {
+            self.0 = true;
+        }
+
+        fn visit_expr_binary(&mut self, binary: &syn::ExprBinary) {
+            // What assigns ends in `=`, and compares otherwise.
+            let sign = binary.op.to_token_stream().to_string();
+            self.0 |= sign.ends_with('=') && !matches!(sign.as_str(), "==" | "!=" | "<=" | ">=");
+            syn::visit::visit_expr_binary(self, binary);
+        }
+
+        fn visit_expr_call(&mut self, _: &syn::ExprCall) {
+            self.0 = true;
+        }
+
+        fn visit_expr_reference(&mut self, reference: &syn::ExprReference) {
+            self.0 |= reference.mutability.is_some();
+            syn::visit::visit_expr_reference(self, reference);
+        }
+
+        fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
+            // A method may take its receiver by `&mut`, but those that read take nothing that acts.
+            self.0 |= !matches!(
+                call.method.to_string().as_str(),
+                "iter"
+                    | "into_iter"
+                    | "copied"
+                    | "cloned"
+                    | "enumerate"
+                    | "zip"
+                    | "rev"
+                    | "skip"
+                    | "take"
+                    | "step_by"
+                    | "chunks"
+                    | "chunks_exact"
+                    | "windows"
+                    | "chain"
+                    | "len"
+                    | "min"
+                    | "max"
+            );
+            syn::visit::visit_expr_method_call(self, call);
+        }
+
+        fn visit_expr_closure(&mut self, _: &syn::ExprClosure) {}
+
+        fn visit_macro(&mut self, _: &syn::Macro) {
+            self.0 = true;
+        }
+    }
+    let mut found = Acts(false);
+    found.visit_expr(value);
+    found.0
+}
+
+impl Reader {
+    /// Whether it is the same before and behind what is computed in front of the call, which changes something where `acts`.
+    pub(super) fn stays(&self, value: &Expr, acts: bool) -> bool {
+        match &value.kind {
+            ExprKind::Local(name) => !(acts && self.may_change(name)),
+            ExprKind::Unary {
+                op: UnaryOp::Ref | UnaryOp::RefMut,
+                operand,
+            } => match &operand.kind {
+                ExprKind::Local(_) => true,
+                _ => self.stays(operand, acts),
+            },
+            ExprKind::Unary {
+                op: UnaryOp::Neg | UnaryOp::Not,
+                operand: inner,
+            }
+            | ExprKind::Cast { value: inner, .. }
+            | ExprKind::Field { base: inner, .. }
+            | ExprKind::TupleField { base: inner, .. } => self.stays(inner, acts),
+            ExprKind::Binary { op, left, right } => {
+                !matches!(op, BinaryOp::Div | BinaryOp::Rem)
+                    && self.stays(left, acts)
+                    && self.stays(right, acts)
+            }
+            ExprKind::MethodCall {
+                receiver, name, args, ..
+            } => name == "len" && args.is_empty() && self.stays(receiver, acts),
+            ExprKind::Tuple(values) | ExprKind::Array(values) => {
+                values.iter().all(|value| self.stays(value, acts))
+            }
+            kind => matches!(
+                kind,
+                ExprKind::Int { .. }
+                    | ExprKind::Float { .. }
+                    | ExprKind::Bool(_)
+                    | ExprKind::ConstParam(_)
+                    | ExprKind::Path(_)
+                    | ExprKind::TypeConst(_)
+                    | ExprKind::Closure { .. }
+                    | ExprKind::RangeArgument { .. }
+                    | ExprKind::Function(_)
+            ),
+        }
+    }
+
+    /// Gives the value a name before what stands in `hoisted` from `at`.
+    fn settle(&mut self, value: &mut Expr, at: usize, mutable: bool) {
+        let (name, line) = (self.fresh("argument"), value.line);
+        let init = Some(std::mem::replace(value, local(&name, line)));
+        let pattern = match mutable {
+            false => binding(&name, line),
+            true => Pattern {
+                line,
+                kind: PatternKind::Binding { name, mutable },
+            },
+        };
+        let kind = StmtKind::Let {
+            pattern,
+            ty: None,
+            init,
+        };
+        self.hoisted.insert(at, Stmt { line, kind });
+    }
+
+    /// Arguments in order: what stands before an iterator is computed before what the iterator names.
+    pub(super) fn read_in_order<'a>(
+        &mut self,
+        receiver: Option<(&'a syn::Expr, &mut Expr)>,
+        args: impl Iterator<Item = &'a syn::Expr>,
+        mut read: impl FnMut(&mut Self, usize, &'a syn::Expr) -> Expr,
+    ) -> Vec<Expr> {
+        let mut receiver = receiver;
+        let mut done: Vec<Expr> = Vec::new();
+        for (index, arg) in args.enumerate() {
+            let at = self.hoisted.len();
+            let value = read(self, index, arg);
+            if self.hoisted.len() > at {
+                let acts = acts(arg);
+                let mut place = at;
+                if let Some((written, value)) = receiver.take() {
+                    self.settle_receiver(written, value, arg, acts, &mut place);
+                }
+                for value in &mut done {
+                    if !self.stays(value, acts) {
+                        self.settle(value, place, false);
+                        place += 1;
+                    }
+                }
+            }
+            done.push(value);
+        }
+        done
+    }
+
+    /// A receiver that is a value gets a name. One that is a place is looked at behind the arguments, where a method takes it by
+    /// reference, as Rust does; what chooses the place is computed before them.
+    fn settle_receiver(
+        &mut self,
+        written: &syn::Expr,
+        value: &mut Expr,
+        arg: &syn::Expr,
+        acts: bool,
+        at: &mut usize,
+    ) {
+        match &mut value.kind {
+            ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => {
+                self.settle_receiver(written, base, arg, acts, at);
+            }
+            ExprKind::Unary {
+                op: UnaryOp::Deref | UnaryOp::Ref | UnaryOp::RefMut,
+                operand,
+            } => self.settle_receiver(written, operand, arg, acts, at),
+            ExprKind::Index { base, index } => {
+                if !self.stays(index, acts) {
+                    self.settle(index, *at, false);
+                    *at += 1;
+                }
+                self.settle_receiver(written, base, arg, acts, at);
+            }
+            ExprKind::Local(name) => {
+                if acts && self.may_change(name) && names(arg, name) {
+                    let (line, name) = (line_of(written.span()), name.clone());
+                    self.error(
+                        arg,
+                        format!(
+                            "an iterator that is an argument is computed before the call, and this one names `{name}`, on which \
+                             the method is called, and may change it: give the iterator a name by `let` before line {line}"
+                        ),
+                    );
+                }
+            }
+            _ => {
+                if !self.stays(value, acts) {
+                    self.settle(value, *at, true);
+                    *at += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the tokens of a value name something.
+fn names(value: &syn::Expr, name: &str) -> bool {
+    fn any(tokens: proc_macro2::TokenStream, name: &str) -> bool {
+        tokens.into_iter().any(|token| match token {
+            proc_macro2::TokenTree::Ident(ident) => ident == name,
+            proc_macro2::TokenTree::Group(group) => any(group.stream(), name),
+            _ => false,
+        })
+    }
+    any(value.to_token_stream(), name)
+}
