@@ -11,7 +11,7 @@ use perpetua::kernels::{
 use perpetua::prelude::*;
 use perpetua_ir::back::Capability;
 
-use super::kernels::{Row, Shape, What};
+use super::row::{Row, Shape, What};
 use crate::Failure;
 use crate::say;
 

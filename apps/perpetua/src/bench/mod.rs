@@ -6,6 +6,8 @@ mod families;
 #[cfg(feature = "kernels")]
 mod kernels;
 #[cfg(feature = "kernels")]
+mod row;
+#[cfg(feature = "kernels")]
 mod show;
 
 use std::path::PathBuf;
@@ -59,15 +61,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (backend, sizes, plot) = match &args.command {
         Command::Crossover { backend, sizes, plot } => (backend, sizes, plot),
         #[cfg(feature = "kernels")]
-        Command::Gemm(args) => return kernels::run(kernels::What::Gemm, args),
+        Command::Gemm(args) => return kernels::run(row::What::Gemm, args),
         #[cfg(feature = "kernels")]
-        Command::Attention(args) => return kernels::run(kernels::What::Attention, args),
+        Command::Attention(args) => return kernels::run(row::What::Attention, args),
         #[cfg(feature = "kernels")]
-        Command::Norm(args) => return kernels::run(kernels::What::Norm, args),
+        Command::Norm(args) => return kernels::run(row::What::Norm, args),
         #[cfg(feature = "kernels")]
-        Command::Quant(args) => return kernels::run(kernels::What::Quant, args),
+        Command::Quant(args) => return kernels::run(row::What::Quant, args),
         #[cfg(feature = "kernels")]
-        Command::Memory(args) => return kernels::run(kernels::What::Memory, args),
+        Command::Memory(args) => return kernels::run(row::What::Memory, args),
     };
     crate::files::check_places(&[("--plot", plot.as_ref(), &["svg"])], None)?;
     let mut devices = Vec::new();

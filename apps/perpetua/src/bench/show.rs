@@ -5,7 +5,7 @@ use perpetua::kernels::Factors;
 use perpetua::kernels::measure::{Roof, Unit};
 use perpetua::wave::chart::{Chart, Curve};
 
-use super::kernels::{Row, What};
+use super::row::{Row, What};
 use crate::text::ratio;
 
 /// Sizes with an x between them.

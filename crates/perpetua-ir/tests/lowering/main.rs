@@ -10,6 +10,7 @@ mod contract;
 mod files;
 mod growing;
 mod lanes;
+mod limits;
 mod macros;
 mod memory;
 mod native;

@@ -180,7 +180,7 @@ struct Pair {
 }
 
 #[device]
-fn scaled(pair: Pair, by: f32) -> Pair {
+fn pulled(pair: Pair, by: f32) -> Pair {
     Pair {
         a: pair.a * by,
         b: pair.b * by,
@@ -210,13 +210,13 @@ const HEIGHT: usize = 4;
 #[kernel]
 fn constants(scene: Scene, y: &mut [f32]) {
     let (x, row) = (global_id_x(), global_id_y());
-    let mut pull: Pair = scaled(PULL, DT);
+    let mut pull: Pair = pulled(PULL, DT);
     pull.b += 1.0;
-    let other = scaled(scene.pull, scene.dt);
-    let pulled = scene.pull;
+    let other = pulled(scene.pull, scene.dt);
+    let pull_of = scene.pull;
     let op = Op::A;
     let chosen = if x < WIDTH - 1 { Op::B } else { Op::A };
-    let mut sum = pull.a + other.b + pulled.a + op as u32 as f32;
+    let mut sum = pull.a + other.b + pull_of.a + op as u32 as f32;
     if op == scene.op {
         sum += 1.0;
     }

@@ -3,7 +3,8 @@
 use perpetua_syntax as syntax;
 use perpetua_syntax::{PatternKind, RangeAdaptor};
 
-use super::pattern::{Borrowed, MOST_ALTERNATIVES, alternatives};
+use super::alternatives::{MOST_ALTERNATIVES, alternatives};
+use super::pattern::Borrowed;
 use super::tree::{Adaptor, Arm, Block, Expr, ExprKind, Pat, Range, Stmt, StmtKind, TargetId};
 use super::ty::{Kind, Ty};
 use super::{Checker, Result, Target};

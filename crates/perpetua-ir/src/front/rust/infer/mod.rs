@@ -3,6 +3,7 @@
 //! only if the meaning is clear. Knows nothing of the IR's statements.
 
 mod aggregate;
+mod alternatives;
 pub(crate) mod call;
 mod checked;
 mod closure;
