@@ -64,12 +64,23 @@ fn shown(scalar: Scalar, bytes: &[u8]) -> String {
 
 /// Whether scalars whose bytes differ are the same all the same.
 fn same(scalar: Scalar, a: &[u8], b: &[u8], exact: bool) -> bool {
-    let (Some(a), Some(b)) = (float(scalar, a), float(scalar, b)) else {
-        return false;
+    let are_near = |a: f64, b: f64| {
+        a.is_finite() && b.is_finite() && (a - b).abs() <= NEAR * a.abs().max(b.abs()).max(NEAR)
     };
-    // Which NaN is nobody's promise.
-    let is_near = || a.is_finite() && b.is_finite() && (a - b).abs() <= NEAR * a.abs().max(b.abs()).max(NEAR);
-    a.is_nan() && b.is_nan() || !exact && (a == b || is_near())
+    match (float(scalar, a), float(scalar, b)) {
+        // Which NaN is nobody's promise.
+        (Some(a), Some(b)) => a.is_nan() && b.is_nan() || !exact && (a == b || are_near(a, b)),
+        // A word may hold a float, or two halves, which are rounded as they are.
+        _ if exact || scalar != Scalar::U32 => false,
+        _ => {
+            let of = |scalar, a: &[u8], b: &[u8]| match (float(scalar, a), float(scalar, b)) {
+                (Some(a), Some(b)) => a == b || are_near(a, b),
+                _ => false,
+            };
+            let halves = |scalar| of(scalar, &a[..2], &b[..2]) && of(scalar, &a[2..], &b[2..]);
+            of(Scalar::F32, a, b) || halves(Scalar::F16) || halves(Scalar::BF16)
+        }
+    }
 }
 
 /// What numbers a trial has.
