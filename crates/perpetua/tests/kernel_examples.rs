@@ -25,6 +25,7 @@ fn check(name: &str, arguments: &[&str], expected: &[&str]) {
 #[test]
 fn on_the_cpu() {
     check("ptx_quickstart", &[], &["gemm_tiled", "softmax", ".target sm_90"]);
+    check("fused_gemm", &[], &["130 x 70 x 104", "off by at most"]);
     check("gemm_kernel", &[], &["tiles of 128", "all products agree"]);
     check(
         "q4k_gemm",

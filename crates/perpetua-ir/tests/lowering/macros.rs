@@ -28,6 +28,11 @@ fn macros_of_files_keep_names_apart() {
             #[kernel] fn $name(x: &mut [f32], by: f32) { let v = x[0] $op by; x[0] = above!(v); }
         )* } }
         kernels!(added => +, product => *);
+        macro_rules! count { () => { 0.0 }; ($first:tt $($rest:tt)*) => { 1.0 + count!($($rest)*) } }
+        macro_rules! named { ($x:ident) => { 1.0 }; (_) => { 2.0 } }
+        #[kernel] fn counted(x: &mut [f32]) {
+            x[0] = count!(a += b) + 10.0 * count!(a <<= -b ..=) + 100.0 * named!(_);
+        }
         #[kernel] fn k(x: &mut [f32]) {
             let base = 3.0;
             let u = 2.0;
@@ -49,6 +54,8 @@ fn macros_of_files_keep_names_apart() {
     assert_eq!(run("k", &[]), 103.0 + (8.0 + 64.0) * 1000.0 + 9.0 * 1e6);
     assert_eq!(run("added", &[1.0]), 9_072_204.0);
     assert_eq!(run("product", &[0.0]), 100.0);
+    // A token tree is a token as Rust divides text, and `_` is no name.
+    assert_eq!(run("counted", &[]), 3.0 + 10.0 * 5.0 + 100.0 * 2.0);
     let error = lowered(wrong, "k", &how).unwrap_err();
     assert!(
         error.contains("not the parameter `x` of the function that calls it"),

@@ -138,14 +138,22 @@ pub fn read_method(item: &syn::ImplItemFn, block: &syn::ItemImpl, file: &str) ->
     signature::read(&item.sig, &item.block, FunctionKind::Device, &belongs, file)
 }
 
-/// Why kernels would not see what a block says of a trait of the standard library.
+/// Why kernels would not see what a block says of a trait of the standard library. A user's trait of the same name has other items.
 #[must_use]
 pub fn refused_trait(block: &syn::ItemImpl) -> Option<syn::Error> {
     let (_, path, _) = block.trait_.as_ref()?;
     let name = reader::name_of(&path.segments.last()?.ident);
+    let function = |known: &str| {
+        block.items.iter().find_map(|item| match item {
+            syn::ImplItem::Fn(function) if function.sig.ident == known => Some(&function.sig),
+            _ => None,
+        })
+    };
     let refusal = match name.as_str() {
-        "Deref" | "DerefMut" => Refusal::DerefTrait,
-        "Sum" | "Product" => Refusal::SumTrait,
+        "Deref" if function("deref").is_some() => Refusal::DerefTrait,
+        "DerefMut" if function("deref_mut").is_some() => Refusal::DerefTrait,
+        "Sum" if function("sum").is_some_and(|sig| sig.receiver().is_none()) => Refusal::SumTrait,
+        "Product" if function("product").is_some_and(|sig| sig.receiver().is_none()) => Refusal::SumTrait,
         _ => return None,
     };
     Some(syn::Error::new_spanned(path, refusal.message(&name)))

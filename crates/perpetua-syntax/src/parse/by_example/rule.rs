@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
@@ -111,6 +111,8 @@ fn fragment(input: ParseStream<'_>, kind: &str) -> syn::Result<TokenStream> {
                 _ => TokenTree::from(Group::new(Delimiter::None, tokens)).into(),
             }
         }
+        // `_` is none.
+        "ident" if input.peek(syn::Token![_]) => return Err(input.error("a name")),
         "ident" => input.call(Ident::parse_any)?.into_token_stream(),
         "ty" => input.parse::<syn::Type>()?.into_token_stream(),
         "path" => input.parse::<syn::Path>()?.into_token_stream(),
@@ -129,7 +131,7 @@ fn fragment(input: ParseStream<'_>, kind: &str) -> syn::Result<TokenStream> {
                 None => tokens,
             }
         }
-        "tt" => input.parse::<TokenTree>()?.into(),
+        "tt" => token(input)?,
         "block" => input.parse::<syn::Block>()?.into_token_stream(),
         "stmt" => match input.parse::<syn::Stmt>()? {
             syn::Stmt::Expr(expr, _) => expr.into_token_stream(),
@@ -141,6 +143,35 @@ fn fragment(input: ParseStream<'_>, kind: &str) -> syn::Result<TokenStream> {
         "meta" => input.parse::<syn::Meta>()?.into_token_stream(),
         _ => return Err(input.error("not a kind of fragment")),
     })
+}
+
+/// A group, or a token as Rust divides text: `+=` is one.
+fn token(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    const TOGETHER: [&str; 25] = [
+        "<<=", ">>=", "...", "..=", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "<<", ">>", "==", "!=",
+        "<=", ">=", "&&", "||", "->", "=>", "<-", "::", "..",
+    ];
+    let first = input.parse::<TokenTree>()?;
+    let mut text = String::new();
+    let mut tokens = vec![first.clone()];
+    if let TokenTree::Punct(punct) = &first {
+        text.push(punct.as_char());
+        let mut is_joint = punct.spacing() == Spacing::Joint && punct.as_char() != '\'';
+        while is_joint {
+            let ahead = input.fork();
+            let TokenTree::Punct(next) = ahead.parse::<TokenTree>()? else {
+                break;
+            };
+            text.push(next.as_char());
+            if !TOGETHER.iter().any(|known| known.starts_with(&text)) {
+                break;
+            }
+            input.advance_to(&ahead);
+            is_joint = next.spacing() == Spacing::Joint;
+            tokens.push(TokenTree::Punct(next));
+        }
+    }
+    Ok(tokens.into_iter().collect())
 }
 
 fn next_is(input: ParseStream<'_>, text: &str) -> syn::Result<()> {
