@@ -417,11 +417,8 @@ fn the_bench_has_a_line_for_each_figure() {
     if cfg!(feature = "wgpu") {
         let text = folder.prints("bench --backend wgpu --elements 1024 --seconds 0.001 --sizes 333,555");
         for operation in ["element-wise", "reduction", "matrix product"] {
-            let of_it = |line: &&str| {
-                line.strip_prefix(operation)
-                    .is_some_and(|rest| rest.starts_with(' '))
-            };
-            let rows = text.lines().filter(of_it);
+            let head = format!("{operation} ");
+            let rows = text.lines().filter(|line| line.starts_with(&head));
             let sizes: Vec<&str> = rows
                 .filter_map(|line| line[operation.len()..].split_whitespace().next())
                 .collect();

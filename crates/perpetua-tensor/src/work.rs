@@ -67,11 +67,11 @@ mod tests {
         for (operation, names) in [
             (
                 Operation::ElementWise,
-                "add exp where gelu relu cast concat cumsum gather sort",
+                "add exp where gelu relu cast concat gather sort",
             ),
             (
                 Operation::Reduction,
-                "sum max segments mean var softmax logsumexp argmax scatter_add cross_entropy",
+                "sum max segments cumsum mean var softmax logsumexp argmax scatter_add cross_entropy",
             ),
             (Operation::MatrixProduct, "matmul einsum"),
         ] {

@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release --example fused_gemm --features kernels` runs it in the interpreter; `-- cuda` on a GPU of compute capability 9.0.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use perpetua::device::{BackendKind, Device};
@@ -38,7 +39,17 @@ fn fused(m: usize, n: usize, k: usize, a: &[bf16], b: &[bf16], bias: &[f32], c: 
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or("cpu".into());
     let kind = BackendKind::from_name(&name).ok_or("the backend is cpu or cuda")?;
     let device = Device::new(kind, 0)?;
@@ -75,9 +86,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{m} x {n} x {k} on {}: off by at most {off:.1e}, {speed:.6} TFLOP/s",
         device.info().name
     );
-    Ok(if off < 0.01 {
-        Ok(())
-    } else {
-        Err("the product is wrong")
-    }?)
+    match off < 0.01 {
+        true => Ok(()),
+        false => Err("the product is wrong".into()),
+    }
 }

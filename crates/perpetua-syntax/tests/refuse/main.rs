@@ -136,6 +136,11 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
         &[(R::Recursion, "f")],
     ),
     ("fn §f(x: &[f32]) {}", Stencil, &[(R::NoGridPos, "")]),
+    (
+        "fn §subgroup_lane() -> u32 { 7 }",
+        Device,
+        &[(R::IntrinsicName, "subgroup_lane")],
+    ),
     ("fn f(a: GridPos, §b: GridPos) {}", Kernel, &[(R::TwoGridPos, "")]),
     (
         "fn f(x: impl Real, y: &mut §dyn Real, z: [§impl Real; 2]) -> §Option { 1 }",
