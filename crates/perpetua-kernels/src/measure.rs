@@ -110,8 +110,8 @@ pub struct Roof {
 /// Numbers that a lane multiplies and adds at the same time, none of which waits for another.
 const CHAINS: usize = 16;
 
-/// Nothing but multiplications with additions, of `f32`.
-#[kernel]
+/// Nothing but multiplications with additions, of `f32`; on the CPU as machine code, whatever the program's build.
+#[kernel(interpret)]
 fn multiply_adds(turns: u32, factor: f32, out: &mut [f32]) {
     let i = global_id_x();
     let mut sums = [0.0f32; CHAINS];

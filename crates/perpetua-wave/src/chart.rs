@@ -268,7 +268,8 @@ impl Axis {
             sizes.dedup();
             // Room for a number of seven digits.
             let has_room = |pair: &[f64]| axis.part(pair[1]) - axis.part(pair[0]) >= 0.08;
-            if sizes.windows(2).all(has_room) {
+            // What is no whole number is measured, and has round ticks.
+            if sizes.windows(2).all(has_room) && sizes.iter().all(|size| size.fract() == 0.0) {
                 axis.sizes = sizes;
             }
         }
@@ -341,6 +342,9 @@ mod tests {
         // Few sizes are ticks themselves; what is measured has round numbers.
         assert!(svg.contains(">10k</text>") && svg.contains(">64</text>") && svg.contains(">4096</text>"));
         assert!(!svg.contains(">100</text>"));
+        // What is no whole number has round ticks.
+        chart.curves[0].points[1][0] = 64.5;
+        assert!(!chart.svg().contains(">64.5"));
         // Sizes without room for their numbers are not.
         chart.curves[0].points[1][0] = 4095.0;
         assert!(!chart.svg().contains(">4096</text>"));

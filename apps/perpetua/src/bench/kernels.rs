@@ -21,7 +21,7 @@ use crate::whole::from_nought;
     after_help = "What a device could do is measured first: the bandwidth of a copy within its memory, and multiplications with \
         additions in registers. Of NVIDIA's tensor cores it is the operations a cycle that NVIDIA states, times the highest clock. \
         Under `of best` stands how much of that a kernel reaches: the time that its operations or its bytes take at least, whichever \
-        is more, divided by the time it took. Each figure is the best of five rounds; let nothing else run.\n\n\
+        is more, divided by the time it took; where all of it stays in a cache, that may be more than 1. Each figure is the best of five rounds; let nothing else run.\n\n\
         The plot has operations for each byte along x and operations a second along y: a kernel under the slope waits for memory, one \
         under the flat part for arithmetic. That of `memory` has bytes along x and bytes a second along y.\n\nExamples:\n  \
         perpetua bench gemm --plot gemm.svg\n  \
