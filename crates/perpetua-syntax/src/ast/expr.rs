@@ -221,11 +221,10 @@ pub enum ExprKind {
     },
     /// A function by its name in the place of a closure: its call, without arguments.
     Function(Box<Expr>),
-    /// A range as an argument: of a parameter that is a range its ends as a tuple, of one that is an iterator a closure that gives the
-    /// next item.
+    /// A range as an argument: of a parameter that is a range its value, of one that is an iterator a closure that gives the next item.
     RangeArgument {
-        /// Start and end, and `()` behind them where it has its end.
-        ends: Vec<Expr>,
+        /// The value.
+        range: Box<Expr>,
         /// The closure.
         next: Box<Expr>,
     },
@@ -386,6 +385,8 @@ pub enum StructName {
     SelfType,
     /// `Shape::Circle`, `Self::Circle`, `Maybe::<f32>::Just`.
     Variant(Box<TypeMember>),
+    /// `Range`, or `RangeInclusive` where it has its end; the fields are `start` and `end`.
+    Range(bool),
 }
 
 /// What a `for` loop counts: `start..end`, changed by the adaptors in the order written.

@@ -137,6 +137,8 @@ pub enum Type {
     Option(Box<Type>),
     /// `Result<T, E>`.
     Result(Box<(Type, Type)>),
+    /// `Range<T>`, or `RangeInclusive<T>` where it has its end.
+    Range(Box<Type>, bool),
     /// `GridPos`, the position of a stencil's cell.
     GridPos,
 }

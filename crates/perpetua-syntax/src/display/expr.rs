@@ -183,7 +183,7 @@ impl Printer<'_, '_> {
                 ExprKind::Variant { variant, .. } => self.text(variant.name()),
                 _ => self.expr(call),
             },
-            ExprKind::RangeArgument { ends, .. } => self.args(ends),
+            ExprKind::RangeArgument { range, .. } => self.expr(range),
             ExprKind::Apply { function, args } => {
                 self.operand(function, Binding::Tight)?;
                 self.args(args)
@@ -315,6 +315,7 @@ impl Printer<'_, '_> {
             StructName::Path(path) => self.path(*path, "::"),
             StructName::SelfType => self.text("Self"),
             StructName::Variant(member) => self.member(member),
+            StructName::Range(closed) => self.text(if *closed { "RangeInclusive" } else { "Range" }),
         }
     }
 

@@ -137,6 +137,11 @@ impl Printer<'_, '_> {
                 self.ty(&parts.1)?;
                 self.text(">")
             }
+            Type::Range(of, closed) => {
+                self.text(if *closed { "RangeInclusive<" } else { "Range<" })?;
+                self.ty(of)?;
+                self.text(">")
+            }
             Type::GridPos => self.text("GridPos"),
         }
     }

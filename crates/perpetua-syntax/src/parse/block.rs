@@ -1,9 +1,8 @@
 //! Blocks and statements.
 
 use super::Refusal;
-use super::expr::peel;
+use super::iterate::changes_range;
 use super::reader::{Reader, line_of};
-use super::types::range_of;
 use crate::ast::{Block, Expr, Stmt, StmtKind, Type};
 use syn::spanned::Spanned;
 
@@ -21,6 +20,12 @@ impl Reader {
                 let is_last = index + 1 == block.stmts.len();
                 let (expr, ends) = match stmt {
                     syn::Stmt::Local(local)
+                        if changes_range(local, block.stmts.get(index..).unwrap_or_default()) =>
+                    {
+                        read.stmts.push(reader.read_let(local));
+                        continue;
+                    }
+                    syn::Stmt::Local(local)
                         if let Some(init) = &local.init
                             && init.diverge.is_none()
                             && let Some(stmts) = reader.read_bound_iterator(&local.pat, &init.expr) =>
@@ -28,7 +33,7 @@ impl Reader {
                         read.stmts.extend(stmts);
                         continue;
                     }
-                    syn::Stmt::Local(local) if let Some(stmts) = reader.read_typed_range(local) => {
+                    syn::Stmt::Local(local) if let Some(stmts) = reader.read_range_let(local) => {
                         read.stmts.extend(stmts);
                         continue;
                     }
@@ -75,22 +80,7 @@ impl Reader {
         })
     }
 
-    /// `let r: Range<T> = a..b;`
-    fn read_typed_range(&mut self, local: &syn::Local) -> Option<Vec<Stmt>> {
-        let (syn::Pat::Type(typed), Some(init)) = (&local.pat, &local.init) else {
-            return None;
-        };
-        let (of, _) = range_of(&typed.ty)?;
-        let syn::Expr::Range(range) = peel(&init.expr) else {
-            return None;
-        };
-        let (mut range, start) = (range.clone(), range.start.as_ref()?);
-        // The start says of what type it is.
-        range.start = Some(syn::parse_quote_spanned!(start.span()=> { let __start: #of = #start; __start }));
-        self.read_bound_iterator(&typed.pat, &syn::Expr::Range(range))
-    }
-
-    fn read_let(&mut self, local: &syn::Local) -> Stmt {
+    pub(super) fn read_let(&mut self, local: &syn::Local) -> Stmt {
         let (pattern, ty) = match &local.pat {
             syn::Pat::Type(typed) => (&*typed.pat, Some(self.read_type(&typed.ty))),
             pattern => (pattern, None),

@@ -252,6 +252,7 @@ fn has_layout(ty: &Type) -> bool {
         | Type::Assoc(_)
         | Type::Option(_)
         | Type::Result(_)
+        | Type::Range(..)
         | Type::GridPos => false,
     }
 }

@@ -48,6 +48,9 @@ impl Reader {
                 array.bracket_token.span.open(),
                 ExprKind::Array(self.read_exprs(&array.elems)),
             ),
+            syn::Expr::Range(range) if let Some(value) = self.read_range_value(range) => {
+                (range.limits.span(), value)
+            }
             syn::Expr::Repeat(repeat) => {
                 let value = Box::new(self.read_expr(&repeat.expr));
                 let len = Box::new(self.read_length(&repeat.len));

@@ -22,6 +22,7 @@ use crate::ast::{
     BinaryOp, Expr, ExprKind, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
 };
 use crate::nesting::Level;
+pub(super) use bound::changes_range;
 use item::{binary, declare, method, when};
 pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
 use syn::spanned::Spanned;

@@ -60,7 +60,7 @@ refusals! {
     SaturatingType: "the type `{}`" => "use the integer itself, and `saturating_add` and its kin";
     NonZeroType: "the type `{}`" => "use the integer itself, and `checked_div` or a test where it may be zero";
     PhantomType: "the type `{}`" => "tell types apart by a const parameter, such as `struct Length<const UNIT: u32>`: memory has no fields without a size";
-    RangeType: "the type `{}` here" => "it may be a parameter of a device function or the type of a `let`; elsewhere pass or keep both ends";
+    RangeType: "the type `{}` here" => "pass or keep both ends";
     RawPointer: "a raw pointer" => "take a slice and index it";
     FnPointer: "a function pointer" => "call a `#[device]` function by name, or pick one with `match`";
     TraitObject: "a trait object" => "use an enum and `match`, or a type parameter";
@@ -86,7 +86,7 @@ refusals! {
     // Expressions.
     Await: "`.await`" => "remove it; a kernel's lanes run to their end";
     Yield: "`yield`" => "store results through a `&mut [T]` parameter";
-    RangeValue: "a range as a value" => "write it in a `for` or a pattern, or pass both ends";
+    RangeValue: "a range without both ends as a value" => "write both, or write it where it is used: in an index or a `for`";
     Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out";
     IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` gives it a name, which may be `mut` but for `take_while`, `flat_map` and `flatten`";
     IteratorOrder: "`{}` here" => "call it in front of `filter`, `flat_map` and their kin; of `zip` one side may have them";

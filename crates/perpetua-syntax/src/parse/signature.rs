@@ -147,6 +147,10 @@ impl Reader {
             if holds_tuple(&param.ty) {
                 self.refuse(input, Refusal::TupleParam);
             }
+            if let Type::Range(_, closed) = param.ty {
+                let name = if closed { "RangeInclusive" } else { "Range" };
+                self.refuse_named(input, Refusal::RangeType, name);
+            }
         }
         let mut positions = params
             .iter()
@@ -335,13 +339,10 @@ impl Reader {
                 if let (Some((of, closed)), true, syn::Pat::Ident(_)) =
                     (range_of(&typed.ty), implicit, &*typed.pat)
                 {
-                    let end = self.read_type(of);
-                    let mut parts = vec![end.clone(), end];
-                    parts.extend(closed.then_some(Type::Unit));
                     return Param {
                         name: format!("__range{index}"),
                         mutable: false,
-                        ty: Type::Tuple(parts),
+                        ty: Type::Range(Box::new(self.read_type(of)), closed),
                         line,
                     };
                 }
@@ -378,11 +379,7 @@ impl Reader {
             && *ident.ident.to_string() != param.name
         {
             let name = syn::Ident::new(&param.name, ident.ident.span());
-            let range = match closed {
-                true => syn::parse_quote!(#name.0..=#name.1),
-                false => syn::parse_quote!(#name.0..#name.1),
-            };
-            return self.read_bound_iterator(&typed.pat, &range).unwrap_or_default();
+            return self.read_ends_of(&typed.pat, &name, closed);
         }
         if matches!(&*typed.pat, syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none()) {
             return Vec::new();

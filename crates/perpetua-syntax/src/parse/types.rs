@@ -191,9 +191,8 @@ impl Reader {
             return Type::Infer;
         }
         // A type of the user's own with such a name has no argument.
-        if range_of(whole).is_some() {
-            self.refuse_named(path, Refusal::RangeType, &last);
-            return Type::Infer;
+        if let Some((of, closed)) = range_of(whole) {
+            return Type::Range(Box::new(self.read_type(of)), closed);
         }
         match last.as_str() {
             "f16" => Type::Scalar(Scalar::F16),

@@ -81,3 +81,107 @@ fn ranges(x: &[u32], y: &mut [u32]) {
 fn ranges_are_parameters_and_variables() {
     check(ranges::kernel(), ranges, &numbers(), &[0; SIZE]);
 }
+
+#[device]
+fn row(i: usize, width: usize) -> Range<usize> {
+    if width == 0 {
+        return 0..0;
+    }
+    i % width..i % width + width
+}
+
+#[device]
+fn digits(v: u32) -> RangeInclusive<u32> {
+    match v % 3 {
+        0 => v % 10..=v % 17,
+        1 => 0..=9,
+        _ => v..=v,
+    }
+}
+
+#[device]
+fn clipped<T: Copy + PartialOrd>(range: Range<T>, least: T) -> Range<T> {
+    let start = if range.start < least { least } else { range.start };
+    start..range.end
+}
+
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Rows {
+    first: usize,
+    width: usize,
+}
+
+#[device]
+impl Rows {
+    fn of(&self, k: usize) -> Range<usize> {
+        let start = self.first + k * self.width;
+        start..start + self.width
+    }
+
+    fn all(&self, count: usize) -> Range<usize> {
+        self.of(0).start..self.of(count).start
+    }
+}
+
+#[kernel]
+fn range_values(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let mut all = 0u32;
+    for k in row(i, 7) {
+        all = all.wrapping_mul(3) ^ x[k];
+    }
+    // Named, and used in every way.
+    let part = if x[i] % 2 == 0 { i % 5..i % 11 + 5 } else { 0..0 };
+    all ^= part.len() as u32 ^ (part.clone().rev().map(|k| x[k] << 3).sum::<u32>()) << 2;
+    all ^= x[part.clone()].iter().sum::<u32>() ^ u32::from(part.contains(&3)) << 7;
+    for k in part {
+        all = all.rotate_left(3) ^ x[k];
+    }
+    let mut left: Range<usize> = row(i, 3);
+    all ^= left.next().map_or(5, |k| x[k]) << 9;
+    all ^= left.map(|k| x[k]).fold(1, |a: u32, b| a.wrapping_mul(7) ^ b);
+    // Of calls, where they stand.
+    all ^= x[row(i, 4)].iter().fold(2, |a: u32, b| a.wrapping_mul(5) ^ b);
+    all ^= u32::from(digits(x[i]).contains(&x[i + 1])) << 11;
+    all ^= *digits(x[i]).start() << 12 ^ *digits(x[i]).end() << 13;
+    all ^= digits(x[i]).into_iter().map(|v| v * v).sum::<u32>() << 4;
+    all ^= u32::from(digits(x[i]).is_empty()) << 17;
+    all ^= through(row(i, 3).into_iter(), x) ^ sum(x, row(i, 3));
+    for v in clipped(-3..(x[i] % 5) as i8, -1) {
+        all = all.wrapping_mul(11) ^ (v as i32) as u32;
+    }
+    for v in (0..3).flat_map(|k| row(k + i, 2)) {
+        all = all.rotate_left(5) ^ x[v];
+    }
+    let rows = Rows {
+        first: i % 3,
+        width: 4,
+    };
+    for k in 0..3 {
+        let of = rows.of(k);
+        all = all.wrapping_mul(13) ^ of.start as u32 ^ x[of.end];
+        all ^= x[of].iter().max().copied().unwrap_or(0);
+    }
+    all ^= u32::from(rows.all(2) == (i % 3..i % 3 + 8)) << 21 | u32::from(rows.all(1) != rows.of(0)) << 22;
+    let pair = [row(i, 2), row(i, 5)];
+    for r in pair {
+        all = all.wrapping_mul(17) ^ r.len() as u32;
+    }
+    let maybe = (x[i] % 3 != 0).then(|| row(i, 6));
+    if let Some(part) = maybe {
+        all ^= (part.start * 5 + part.end) as u32;
+    }
+    let mut at = 0..0;
+    if x[i] > 50 {
+        at = row(i, 9);
+        at.start += 1;
+        all ^= at.next().map_or(3, |k| x[k]) << 5;
+    }
+    y[i] = all ^ at.len() as u32 ^ at.start as u32;
+}
+
+#[test]
+fn ranges_are_values() {
+    check(range_values::kernel(), range_values, &numbers(), &[0; SIZE]);
+}

@@ -2,13 +2,14 @@
 
 use super::item::{binary, declare, method};
 use super::{Chain, Source, number};
-use crate::ast::{BinaryOp, Expr, ExprKind, Line, Stmt, UnaryOp};
+use crate::ast::{BinaryOp, Expr, ExprKind, Line, Stmt, StructName, UnaryOp};
 use crate::parse::Refusal;
 use crate::parse::chain::{Bound, Item, Step};
 use crate::parse::expr::peel;
 use crate::parse::path::single_name;
-use crate::parse::reader::{Reader, name_of};
+use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{expr, local, statement};
+use crate::parse::types::range_of;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
@@ -24,6 +25,73 @@ pub(super) fn moved(position: &str, start: Expr, index: Expr) -> Stmt {
     );
     let (place, value) = (Box::new(local(position, line)), Box::new(value));
     statement(expr(line, ExprKind::Assign { place, value }))
+}
+
+/// A range of these ends as a value.
+fn range_value([start, end]: [Expr; 2], closed: bool, line: Line) -> Expr {
+    let fields = vec![("start".to_owned(), start), ("end".to_owned(), end)];
+    let (name, base) = (StructName::Range(closed), None);
+    expr(line, ExprKind::StructLiteral { name, fields, base })
+}
+
+/// Whether what is seen to be a range has its end; `None` of what is not seen to be one.
+fn is_closed(value: &syn::Expr) -> Option<bool> {
+    let tail = |block: &syn::Block| match block.stmts.last() {
+        Some(syn::Stmt::Expr(value, None)) => is_closed(value),
+        _ => None,
+    };
+    let agree = |a: Option<bool>, b: Option<bool>| a.filter(|a| b == Some(*a));
+    match peel(value) {
+        syn::Expr::Range(range) if range.start.is_some() && range.end.is_some() => {
+            Some(matches!(range.limits, syn::RangeLimits::Closed(_)))
+        }
+        syn::Expr::Block(block) if block.label.is_none() => tail(&block.block),
+        syn::Expr::If(branch) => agree(
+            tail(&branch.then_branch),
+            is_closed(&branch.else_branch.as_ref()?.1),
+        ),
+        syn::Expr::Match(matched) => {
+            let mut arms = matched.arms.iter().map(|arm| is_closed(&arm.body));
+            let first = arms.next()?;
+            arms.fold(first, agree)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a `let` names a range that is assigned to, or whose ends are named, in one of the statements: it is a value then, not a
+/// place in an iterator.
+pub(in crate::parse) fn changes_range(local: &syn::Local, stmts: &[syn::Stmt]) -> bool {
+    struct Used<'a>(&'a syn::Ident, bool);
+    impl Used<'_> {
+        fn look_at(&mut self, place: &syn::Expr) {
+            self.1 |= matches!(peel(place), syn::Expr::Path(path) if path.path.is_ident(self.0));
+        }
+    }
+    impl Visit<'_> for Used<'_> {
+        fn visit_expr_assign(&mut self, assign: &syn::ExprAssign) {
+            self.look_at(&assign.left);
+            syn::visit::visit_expr_assign(self, assign);
+        }
+
+        fn visit_expr_field(&mut self, field: &syn::ExprField) {
+            self.look_at(&field.base);
+            syn::visit::visit_expr_field(self, field);
+        }
+    }
+    let (pattern, typed) = match &local.pat {
+        syn::Pat::Type(typed) => (&*typed.pat, range_of(&typed.ty).is_some()),
+        pattern => (pattern, false),
+    };
+    let (syn::Pat::Ident(ident), Some(init)) = (pattern, &local.init) else {
+        return false;
+    };
+    if ident.mutability.is_none() || !typed && is_closed(&init.expr).is_none() {
+        return false;
+    }
+    let mut found = Used(&ident.ident, false);
+    stmts.iter().for_each(|stmt| found.visit_stmt(stmt));
+    found.1
 }
 
 /// Finds the names that functions mention, and those that they bind themselves.
@@ -201,11 +269,71 @@ impl Reader {
         let Some((ends, closed)) = ends else {
             return Some(next);
         };
-        let mut ends = Vec::from(ends);
         let line = next.line;
-        ends.extend(closed.then(|| expr(line, ExprKind::Tuple(Vec::new()))));
-        let next = Box::new(next);
-        Some(expr(line, ExprKind::RangeArgument { ends, next }))
+        let (range, next) = (Box::new(range_value(ends, closed, line)), Box::new(next));
+        Some(expr(line, ExprKind::RangeArgument { range, next }))
+    }
+
+    /// A range as a value; `None` of one that lacks an end.
+    pub(in crate::parse) fn read_range_value(&mut self, range: &syn::ExprRange) -> Option<ExprKind> {
+        let (Some(start), Some(end)) = (&range.start, &range.end) else {
+            return None;
+        };
+        let line = line_of(range.limits.span());
+        let closed = matches!(range.limits, syn::RangeLimits::Closed(_));
+        let ends = [self.read_expr(start), self.read_expr(end)];
+        Some(range_value(ends, closed, line).kind)
+    }
+
+    /// `let pattern = name.start..name.end;` of a local that is a range.
+    pub(in crate::parse) fn read_ends_of(
+        &mut self,
+        pattern: &syn::Pat,
+        name: &syn::Ident,
+        closed: bool,
+    ) -> Vec<Stmt> {
+        let range = match closed {
+            true => syn::parse_quote!(#name.start..=#name.end),
+            false => syn::parse_quote!(#name.start..#name.end),
+        };
+        self.read_bound_iterator(pattern, &range).unwrap_or_default()
+    }
+
+    /// `let pattern = value;` of a value that is seen to be a range, by the type or by what it is made of.
+    pub(in crate::parse) fn read_range_let(&mut self, local: &syn::Local) -> Option<Vec<Stmt>> {
+        let init = local.init.as_ref().filter(|init| init.diverge.is_none())?;
+        let value = peel(&init.expr);
+        let (pattern, of) = match &local.pat {
+            syn::Pat::Type(typed) => (&*typed.pat, Some(range_of(&typed.ty)?)),
+            pattern => (pattern, None),
+        };
+        let syn::Pat::Ident(ident) = pattern else {
+            return None;
+        };
+        if let (Some((of, _)), syn::Expr::Range(range)) = (of, value) {
+            let (mut range, start) = (range.clone(), range.start.as_ref()?);
+            // The start says of what type it is.
+            range.start =
+                Some(syn::parse_quote_spanned!(start.span()=> { let __start: #of = #start; __start }));
+            return self.read_bound_iterator(pattern, &syn::Expr::Range(range));
+        }
+        let closed = match of {
+            Some((_, closed)) => closed,
+            None => is_closed(value)?,
+        };
+        let name = self.argument_name(ident.span());
+        let (ty, init) = (of.map(|(of, _)| of), &init.expr);
+        let named = match (ty, closed) {
+            (None, _) => syn::parse_quote!(let #name = #init;),
+            (Some(of), false) => syn::parse_quote!(let #name: Range<#of> = #init;),
+            (Some(of), true) => syn::parse_quote!(let #name: RangeInclusive<#of> = #init;),
+        };
+        let syn::Stmt::Local(named) = named else {
+            return None;
+        };
+        let mut stmts = vec![self.read_let(&named)];
+        stmts.extend(self.read_ends_of(pattern, &name, closed));
+        Some(stmts)
     }
 
     fn argument_name(&mut self, span: proc_macro2::Span) -> syn::Ident {

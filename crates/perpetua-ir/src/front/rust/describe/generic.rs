@@ -3,6 +3,7 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
@@ -150,6 +151,16 @@ impl GenericStruct {
                 .collect(),
             variants: Vec::new(),
         })
+    }
+
+    /// `Range`, or `RangeInclusive` where it has its end: both are their ends.
+    pub(crate) fn range(closed: bool) -> Arc<GenericStruct> {
+        let fields = vec![("start", FieldType::Param(0)), ("end", FieldType::Param(0))];
+        let params = vec![TypeParam::Type];
+        match closed {
+            false => GenericStruct::of::<Range<()>>("Range", false, params, fields),
+            true => GenericStruct::of::<RangeInclusive<()>>("RangeInclusive", false, params, fields),
+        }
     }
 
     /// The description of a generic enum with data of the running program; `Key` is a type of its own. For `derive(GpuType)`.

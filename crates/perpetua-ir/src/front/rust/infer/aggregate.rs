@@ -8,8 +8,9 @@ use perpetua_syntax::StructName;
 use super::instance::Fields;
 use super::signature::{convert_len, not_a, path_meaning};
 use super::tree::{Expr, ExprKind};
-use super::ty::{Kind, Len, Ty};
+use super::ty::{Generic, Kind, Len, Ty};
 use super::{Checker, Result};
+use crate::front::rust::describe::GenericStruct;
 use crate::front::rust::error::LowerError;
 use crate::front::rust::resolve::Resolved;
 
@@ -99,6 +100,10 @@ impl Checker<'_> {
         match name {
             StructName::Variant(member) => self.named_variant(member, line).map(|found| found.ty),
             StructName::SelfType => self.ty(&syntax::Type::SelfType, line),
+            StructName::Range(closed) => {
+                let of = Generic::Type(self.types.var(Kind::General));
+                Ok(self.types.instance(&GenericStruct::range(*closed), &[of], false))
+            }
             StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
                 Resolved::Type(desc) => Ok(Ty::from_desc(desc)),
                 Resolved::GenericStruct(of) => {

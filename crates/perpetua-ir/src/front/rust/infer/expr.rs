@@ -60,9 +60,8 @@ impl Checker<'_> {
             syntax::ExprKind::Index { base, index } => self.index(base, index, line),
             syntax::ExprKind::Field { base, name } => self.field(base, name, line),
             syntax::ExprKind::TupleField { base, index } => self.field(base, &index.to_string(), line),
-            syntax::ExprKind::Tuple(elements) | syntax::ExprKind::RangeArgument { ends: elements, .. } => {
-                self.tuple(elements, hint, line)
-            }
+            syntax::ExprKind::RangeArgument { range, .. } => self.expr(range, hint),
+            syntax::ExprKind::Tuple(elements) => self.tuple(elements, hint, line),
             syntax::ExprKind::Array(elements) => self.array(elements, hint, line),
             syntax::ExprKind::Repeat { value, len } => self.repeat(value, len, hint, line),
             syntax::ExprKind::StructLiteral { name, fields, base } => {
@@ -423,9 +422,7 @@ impl Checker<'_> {
     }
 
     /// An index: a literal becomes a `usize`, all else must be one.
-    fn index_expr(&mut self, index: &syntax::Expr) -> Result<Expr> {
-        let index = self.expr(index, None)?;
-        let index = self.deref_all(index);
+    fn index_expr(&mut self, index: Expr) -> Result<Expr> {
         match self.types.shallow(&index.ty) {
             Ty::Scalar(Scalar::Usize) | Ty::Never => Ok(index),
             Ty::Var(_) => {
@@ -462,6 +459,12 @@ impl Checker<'_> {
                 ));
             }
         };
+        let index = self.expr(index, None)?;
+        let index = self.deref_all(index);
+        if let Some((item, closed)) = self.range_of(&index.ty) {
+            self.unify(line, &Ty::USIZE, &item)?;
+            return Ok(self.part_of_range(base, &element, index, closed));
+        }
         let index = self.index_expr(index)?;
         if !matches!(index.kind, ExprKind::Int(_)) {
             self.indexed(&base);

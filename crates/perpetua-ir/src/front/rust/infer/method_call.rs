@@ -97,6 +97,9 @@ impl Checker<'_> {
             return self.into(receiver, hint, line);
         }
         let ty = self.peeled(&receiver.ty);
+        if let Some(range) = self.range_of(&ty) {
+            return self.range_method(receiver, range, name, args, line);
+        }
         let known = match &ty {
             Ty::Scalar(scalar) => methods::lookup(*scalar, name).is_ok(),
             Ty::Array(..) | Ty::Slice(_) => matches!(

@@ -24,6 +24,7 @@ mod option_further;
 mod order;
 mod pattern;
 mod pattern_const;
+mod range;
 mod scalar_consts;
 mod signature;
 pub(crate) mod slice;

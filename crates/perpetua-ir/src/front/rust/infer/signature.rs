@@ -77,6 +77,10 @@ pub(crate) fn convert_type(
             let base = again(types, &member.ty)?;
             associated(program, loaded, types, &base, member, line)?
         }
+        syntax::Type::Range(of, closed) => {
+            let of = Generic::Type(again(types, of)?);
+            types.instance(&GenericStruct::range(*closed), &[of], false)
+        }
         syntax::Type::GridPos => Ty::GridPos,
     })
 }

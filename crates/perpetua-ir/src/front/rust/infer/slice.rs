@@ -354,7 +354,7 @@ impl Checker<'_> {
     }
 
     /// A part of a place.
-    fn part(
+    pub(super) fn part(
         &mut self,
         place: Expr,
         element: &Ty,

@@ -1,0 +1,148 @@
+//! Ranges as values: their methods, and what loops over them look at. Where the reader sees that a name is a range, it goes over the
+//! ends itself; this is for the results of functions and their like.
+
+use perpetua_syntax as syntax;
+use perpetua_syntax::{BinaryOp, Scalar, Type, Variant};
+
+use super::tree::{Expr, ExprKind, PartEnd, Pat, Stmt, StmtKind};
+use super::ty::{Generic, Ty};
+use super::written::{ARGUMENT, RECEIVER, Writer};
+use super::{Checker, Result};
+use crate::front::rust::describe::GenericStruct;
+
+/// The ends by their places among the fields.
+const START: u32 = 0;
+const END: u32 = 1;
+
+impl Writer {
+    fn end_of_range(self, name: &str) -> syntax::Expr {
+        let (base, name) = (Box::new(self.local(RECEIVER)), name.to_owned());
+        self.expr(syntax::ExprKind::Field { base, name })
+    }
+
+    fn cast(self, value: syntax::Expr, ty: Type) -> syntax::Expr {
+        let value = Box::new(value);
+        self.expr(syntax::ExprKind::Cast { value, ty })
+    }
+
+    /// Whether `value` is below the end of the receiver.
+    fn below_end(self, value: syntax::Expr, closed: bool) -> syntax::Expr {
+        let op = if closed { BinaryOp::Le } else { BinaryOp::Lt };
+        self.binary(op, value, self.end_of_range("end"))
+    }
+
+    /// The receiver's first number, which leaves it.
+    fn next_of_range(self) -> syntax::Expr {
+        let first = "first";
+        let start = || self.end_of_range("start");
+        let next = self.binary(BinaryOp::Add, self.local(first), self.int(1));
+        let stmts = vec![self.bind(first, start()), self.assign(start(), next)];
+        let some = self.variant(Variant::Some, Some(self.local(first)));
+        let none = self.block_expr(Vec::new(), Some(self.variant(Variant::None, None)));
+        let left = self.below_end(start(), false);
+        self.when(left, self.block(stmts, Some(some)), Some(none))
+    }
+
+    /// How many numbers the receiver has. The way from its first to its last may be longer than their type has numbers.
+    fn length_of_range(self, closed: bool) -> syntax::Expr {
+        let wide = |name: &str| self.cast(self.end_of_range(name), Type::Scalar(Scalar::Usize));
+        let mut way = self.binary(BinaryOp::Sub, wide("end"), wide("start"));
+        if closed {
+            way = self.method(way, "saturating_add", vec![self.int(1)]);
+        }
+        let some = self.below_end(self.end_of_range("start"), closed);
+        let none = self.block_expr(Vec::new(), Some(self.int(0)));
+        self.when(some, self.block(Vec::new(), Some(way)), Some(none))
+    }
+}
+
+impl Checker<'_> {
+    /// What a range goes over, and whether it has its end; `None` of what is no range.
+    pub(super) fn range_of(&self, ty: &Ty) -> Option<(Ty, bool)> {
+        let (of, item) = match self.types.shallow(ty) {
+            Ty::Instance(of, args) => match args.first() {
+                Some(Generic::Type(item)) => (of, item.clone()),
+                _ => return None,
+            },
+            Ty::Struct(desc) => (
+                desc.of.as_ref()?.0.clone(),
+                Ty::from_desc(&desc.fields.first()?.ty),
+            ),
+            _ => return None,
+        };
+        let closed = [false, true]
+            .into_iter()
+            .find(|closed| of == GenericStruct::range(*closed))?;
+        Some((item, closed))
+    }
+
+    /// A method of a range.
+    pub(super) fn range_method(
+        &mut self,
+        receiver: Expr,
+        (item, closed): (Ty, bool),
+        name: &str,
+        args: &[syntax::Expr],
+        line: u32,
+    ) -> Result<Expr> {
+        let shown = self.show(&receiver.ty);
+        let range = self.deref_all(receiver);
+        let w = Writer(line);
+        match (name, args) {
+            ("into_iter" | "clone", []) => Ok(range),
+            ("start" | "end", []) if closed => {
+                let end = if name == "start" { START } else { END };
+                let end = self.make(line, item, ExprKind::Field(Box::new(range), end));
+                self.borrow(end, false, line)
+            }
+            ("next", []) if !closed => {
+                self.assigned(&range)?;
+                let range = self.borrow(range, true, line)?;
+                self.written(range, None, &w.next_of_range(), None, line)
+            }
+            ("len", []) => self.written(range, None, &w.length_of_range(closed), Some(&Ty::USIZE), line),
+            ("is_empty", []) => {
+                let body = w.not(w.below_end(w.end_of_range("start"), closed));
+                self.written(range, None, &body, Some(&Ty::BOOL), line)
+            }
+            ("contains", [value]) => {
+                let value = self.expr(value, None)?;
+                let value = self.deref_all(value);
+                self.unify(line, &item, &value.ty)?;
+                let above = w.binary(BinaryOp::Le, w.end_of_range("start"), w.local(ARGUMENT));
+                let below = w.below_end(w.local(ARGUMENT), closed);
+                let body = w.binary(BinaryOp::And, above, below);
+                self.written(range, Some(value), &body, Some(&Ty::BOOL), line)
+            }
+            (syntax::ELEMENT, [index]) => {
+                let index = self.expr_as(index, &Ty::USIZE)?;
+                let way = w.cast(w.local(ARGUMENT), Type::Infer);
+                let body = w.binary(BinaryOp::Add, w.end_of_range("start"), way);
+                self.written(range, Some(index), &body, Some(&item), line)
+            }
+            _ => Err(self.error(
+                line,
+                format!("`{shown}` has no method `{name}` that kernels can call"),
+                format!("write `.into_iter().{name}(…)`: behind `into_iter` kernels know it for an iterator"),
+            )),
+        }
+    }
+
+    /// `base[range]`.
+    pub(super) fn part_of_range(&mut self, base: Expr, element: &Ty, range: Expr, closed: bool) -> Expr {
+        let line = range.line;
+        let id = self.hidden(range.ty.clone(), line);
+        let bind = Stmt {
+            line,
+            kind: StmtKind::Let(Pat::Binding(id), Some(range)),
+        };
+        let [start, end] = [START, END].map(|end| {
+            let range = Box::new(self.local(id, line));
+            self.make(line, Ty::USIZE, ExprKind::Field(range, end))
+        });
+        // The start is computed before the end.
+        let start = self.behind_stmts(vec![bind], start, line);
+        let how = if closed { PartEnd::Last } else { PartEnd::Behind };
+        self.part(base, element, (start, Some(end)), how, line)
+    }
+}
