@@ -118,9 +118,13 @@ impl LaunchConfig {
         LaunchConfig::new(u32::try_from(groups).unwrap_or(u32::MAX), block)
     }
 
-    /// At least `width` × `height` lanes, in blocks of `block`.
-    pub fn tiled(width: u32, height: u32, block: (u32, u32)) -> LaunchConfig {
-        let grid = (width.div_ceil(block.0.max(1)), height.div_ceil(block.1.max(1)));
+    /// At least `width` × `height` lanes, in blocks of `block`. Sizes are integers of any type; where one is negative or larger than a
+    /// `u32`, every launch refuses the grid.
+    pub fn tiled(width: impl TryInto<u32>, height: impl TryInto<u32>, block: (u32, u32)) -> LaunchConfig {
+        let grid = match (width.try_into(), height.try_into()) {
+            (Ok(width), Ok(height)) => (width.div_ceil(block.0.max(1)), height.div_ceil(block.1.max(1))),
+            _ => (u32::MAX, u32::MAX),
+        };
         LaunchConfig::new(grid, block)
     }
 
@@ -172,6 +176,8 @@ mod tests {
         check(LaunchConfig::linear(257, 256), [2, 1, 1]);
         check(LaunchConfig::linear(5, 0), [5, 1, 1]);
         check(LaunchConfig::tiled(33, 16, (16, 16)), [3, 1, 1]);
+        check(LaunchConfig::tiled(33_usize, 17_u8, (16, 16)), [3, 2, 1]);
+        check(LaunchConfig::tiled(-1, 17, (16, 16)), [u32::MAX, u32::MAX, 1]);
         check(
             LaunchConfig::volume(Dim3::new(9, 8, 7), Dim3::new(8, 8, 1)),
             [2, 1, 7],

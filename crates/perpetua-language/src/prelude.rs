@@ -3,6 +3,7 @@
 pub use crate::kernel::atomic::*;
 pub use crate::kernel::barrier::*;
 pub use crate::kernel::fast::*;
+pub use crate::kernel::half_float::HalfFloat as _;
 pub use crate::kernel::index::*;
 pub use crate::kernel::matrix::*;
 pub use crate::kernel::resident::*;

@@ -3,8 +3,10 @@
 use perpetua_syntax::parse::Read;
 use perpetua_syntax::parse::options::{KernelOptions, StencilOptions};
 use perpetua_syntax::{Function, FunctionKind};
-use proc_macro2::{TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::punctuated::Punctuated;
+use syn::visit::Visit;
 
 use crate::device::file_of;
 use crate::native::generics::{is, without_lifetimes};
@@ -208,7 +210,7 @@ fn interpreted_generics(sig: &syn::Signature, facade: &TokenStream) -> syn::Gene
     let mut functions = Vec::new();
     for param in plain.type_params_mut() {
         let bound: syn::TypeParamBound = match called_as(generics, &param.ident) {
-            None if !names(sig.inputs.to_token_stream(), &param.ident) => {
+            None if !is_held(&sig.inputs, &param.ident) => {
                 syn::parse_quote!(#facade::GpuValue)
             }
             None => syn::parse_quote!(#facade::GpuType),
@@ -231,13 +233,18 @@ fn interpreted_generics(sig: &syn::Signature, facade: &TokenStream) -> syn::Gene
     plain
 }
 
-/// Whether the name stands among the tokens.
-fn names(tokens: TokenStream, name: &syn::Ident) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == *name,
-        TokenTree::Group(group) => names(group.stream(), name),
-        _ => false,
-    })
+/// Whether parameters hold values of the type; of `T::Output` they hold another.
+fn is_held(inputs: &Punctuated<syn::FnArg, syn::Token![,]>, name: &syn::Ident) -> bool {
+    struct Held<'a>(&'a syn::Ident, bool);
+    impl Visit<'_> for Held<'_> {
+        fn visit_type_path(&mut self, path: &syn::TypePath) {
+            self.1 |= path.qself.is_none() && path.path.is_ident(self.0);
+            self.visit_path(&path.path);
+        }
+    }
+    let mut held = Held(name, false);
+    inputs.iter().for_each(|input| held.visit_fn_arg(input));
+    held.1
 }
 
 /// The type of the functions that a parameter's bound such as `Fn(f32) -> f32` takes.

@@ -316,8 +316,8 @@ impl Plain {
     pub(crate) fn of_function(&self, item: &TokenStream) -> TokenStream {
         let whole = self.whole(None);
         match self.idents.last() {
-            // An import would find the prelude's module, too.
-            Some(name) if PRELUDE_MODULES.iter().any(|known| name == known) => quote!(#whole::#item),
+            // An import would find the prelude's, too.
+            Some(name) if PRELUDE_NAMES.iter().any(|known| name == known) => quote!(#whole::#item),
             Some(name) => {
                 let span = name.span();
                 let marked = format_ident!(
@@ -368,8 +368,8 @@ impl Plain {
     }
 }
 
-/// What the prelude has that is no function: functions of programs may have these names.
-const PRELUDE_MODULES: [&str; 2] = ["priority", "volume"];
+/// What the prelude has and functions of programs may be called, too: its modules, and the standard library's functions.
+const PRELUDE_NAMES: [&str; 7] = ["priority", "volume", "max", "min", "replace", "swap", "take"];
 
 /// Whether a name is written like a type's.
 fn is_type(name: &syn::Ident) -> bool {

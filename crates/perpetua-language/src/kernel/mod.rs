@@ -111,6 +111,8 @@ pub mod grid;
 pub mod barrier;
 
 pub mod fast;
+/// Methods of `f16` and `bf16`.
+pub mod half_float;
 pub mod scalar;
 
 pub mod shared;

@@ -6,6 +6,7 @@ use perpetua::prelude::*;
 
 use crate::harness::{Random, everywhere};
 
+#[device]
 #[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
 #[repr(C)]
 struct Complex<T> {
@@ -174,14 +175,13 @@ fn householder(rows: usize, columns: usize, matrices: &mut [Complex<f32>], taus:
     let a = &mut matrices[matrix * rows * columns..][..rows * columns];
     let one = Complex { re: 1.0, im: 0.0 };
     for k in 0..columns.min(rows) {
-        let below = row > k && row < rows;
+        let (below, alpha) = (row > k && row < rows, a[k * rows + k]);
         let own = if below {
             a[k * rows + row]
         } else {
             Complex::default()
         };
         let square = block_sum::<f32, 64>(own.re * own.re + own.im * own.im);
-        let alpha = a[k * rows + k];
         let (beta, tau, scale) = if square == 0.0 && alpha.im == 0.0 {
             (alpha.re, Complex::default(), one)
         } else {
@@ -350,7 +350,7 @@ impl Moments {
             }
             rows.swap(k, pivot);
             let chosen = rows[k];
-            for (i, row) in rows.iter_mut().enumerate().filter(|(i, _)| *i != k) {
+            for (_, row) in rows.iter_mut().enumerate().filter(|(i, _)| *i != k) {
                 let by = row[k] / chosen[k];
                 for (x, y) in row.iter_mut().zip(chosen) {
                     *x -= by * y;

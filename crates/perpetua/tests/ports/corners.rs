@@ -355,7 +355,11 @@ fn hull_area(mut points: Points) -> f32 {
     let Some((&mut first, rest)) = all.split_first_mut() else {
         return 0.0;
     };
-    rest.sort_unstable_by(|a, b| 0.0f32.total_cmp(&turn(first, *a, *b)));
+    let far = |p: &Flat| (p[0] - first[0]).hypot(p[1] - first[1]);
+    rest.sort_unstable_by(|a, b| match turn(first, *a, *b) {
+        turned if turned.abs() < 1e-5 => far(a).total_cmp(&far(b)),
+        turned => 0.0f32.total_cmp(&turned),
+    });
     let mut hull = Points::new();
     hull.push(first);
     for &point in rest.iter() {

@@ -363,12 +363,10 @@ fn winograd(
             })
         });
         let tile = transposed(transposed(tile.map(data)).map(data));
-        for (sum, (a, b)) in sums
-            .iter_mut()
-            .flatten()
-            .zip(tile.iter().flatten().zip(filter.iter().flatten()))
-        {
-            *sum += a * b;
+        for ((sums, tile), filter) in sums.iter_mut().zip(&tile).zip(filter) {
+            for ((sum, a), b) in sums.iter_mut().zip(tile).zip(filter) {
+                *sum += a * b;
+            }
         }
     }
     let square = transposed(transposed(sums.map(results)).map(results));

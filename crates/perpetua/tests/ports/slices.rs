@@ -84,7 +84,7 @@ fn multiply<T: Copy + Default + Mul<Output = T> + AddAssign>(
     c[row * vectors + vector] = sum;
 }
 
-fn sliced<T>(seed: u64, number: impl Fn(&mut Random) -> T)
+fn sliced<T>(seed: u64, [to_slices, multiply]: [KernelFn; 2], number: impl Fn(&mut Random) -> T)
 where
     T: GpuType + Copy + Default + Mul<Output = T> + AddAssign + std::fmt::Debug + PartialEq + Into<f64>,
 {
@@ -132,13 +132,13 @@ where
         let sets = run.upload(&sets);
         let (sc, sv) = (run.zeros::<u32>(size), run.zeros::<T>(size));
         run.launch(
-            to_slices::kernel::<T>(),
+            to_slices,
             LaunchConfig::linear(slices * SLICE, 32),
             args![&s, &c, &v, &sets, &sc, &sv],
         );
         let (x, y) = (run.upload(&b), run.zeros::<T>(rows * vectors));
         run.launch(
-            multiply::kernel::<T>(),
+            multiply,
             LaunchConfig::tiled(rows, vectors, (16, 2)),
             args![vectors, &sets, &sc, &sv, &x, &y],
         );
@@ -148,8 +148,10 @@ where
 
 #[test]
 fn slices_of_rows_times_vectors() {
-    sliced(191, |r| r.between(-1.0, 1.0));
-    sliced(1910, |r| r.below(100) as i32 - 50);
+    let floats = [to_slices::kernel::<f64>(), multiply::kernel::<f64>()];
+    sliced(191, floats, |r| r.between(-1.0, 1.0));
+    let integers = [to_slices::kernel::<i32>(), multiply::kernel::<i32>()];
+    sliced(1910, integers, |r| r.below(100) as i32 - 50);
 }
 
 // 192: parallel cyclic reduction
