@@ -113,8 +113,10 @@ fn expand_struct(input: &syn::DeriveInput, read: &Read<StructDef>, facade: &Toke
             let sample = sample(name, &input.generics);
             let fields = generic::described(&read.tree.fields, &types_of(&fields), input, facade);
             let described = quote!(of::<Key>(#text, #tuple, params, #fields));
+            let (default, given) = generic::default(input, facade).unzip();
+            let described = quote!(#described #given);
             let generic = generic::sample_items(input, &sample, &described, facade);
-            (compared(&sample, name, facade), Some(generic))
+            (compared(&sample, name, facade), Some(quote!(#generic #default)))
         }
         false => (compared(&quote!(#name), name, facade), None),
     };

@@ -30,6 +30,29 @@ pub(super) fn names(generics: &syn::Generics) -> Vec<&syn::Ident> {
     params.collect()
 }
 
+/// What finds the `Default` of an instance, where it is one for all arguments that have their own, and what says so in the description.
+/// Of constants it may make anything.
+pub(super) fn default(input: &syn::DeriveInput, facade: &TokenStream) -> Option<(TokenStream, TokenStream)> {
+    if input.generics.const_params().next().is_some() {
+        return None;
+    }
+    let generics = bounded(&input.generics, &quote!(#facade::GpuType));
+    let generics = bounded(&generics, &quote!(::core::default::Default));
+    let ((before, args, clause), name) = (generics.split_for_impl(), &input.ident);
+    let quiet = output::quiet();
+    let found = quote! {
+        #quiet
+        impl #before #name #args #clause {
+            #[doc(hidden)]
+            pub fn __perpetua_default() -> ::core::option::Option<#facade::ConstValue> {
+                use #facade::equality::{WithDefault as _, WithoutDefault as _};
+                (&&#facade::equality::Comparison::<Self, true>::of()).default_value()
+            }
+        }
+    };
+    Some((found, quote!(.with_default(Self::__perpetua_default))))
+}
+
 /// The description of an instance.
 pub(super) fn description(
     input: &syn::DeriveInput,

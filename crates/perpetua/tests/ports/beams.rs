@@ -6,7 +6,6 @@ use perpetua::prelude::*;
 
 use crate::harness::{Random, everywhere};
 
-#[device]
 #[derive(Clone, Copy, Debug, Default, PartialEq, GpuType)]
 #[repr(C)]
 struct Complex<T> {

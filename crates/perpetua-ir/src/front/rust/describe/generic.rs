@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use perpetua_syntax::Scalar;
 
-use super::{EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey, VariantDesc};
+use super::{ConstValue, EnumDesc, FieldDesc, StructDesc, TypeDesc, TypeKey, VariantDesc};
 
 /// A generic struct, or a generic enum with data.
 #[derive(Clone, Debug)]
@@ -25,6 +25,9 @@ pub struct GenericStruct {
     pub fields: Vec<(String, FieldType)>,
     /// The variants of an enum.
     pub variants: Vec<VariantDesc>,
+    /// Gives the `Default` of one instance, where whatever has a `Default` may be an argument. Code that knows no more of its arguments
+    /// makes the same of all: where each field has its own `Default` in this one, it has it in every instance.
+    pub default: Option<fn() -> Option<ConstValue>>,
 }
 
 impl PartialEq for GenericStruct {
@@ -150,7 +153,26 @@ impl GenericStruct {
                 .map(|(name, ty)| (name.to_owned(), ty))
                 .collect(),
             variants: Vec::new(),
+            default: None,
         })
+    }
+
+    /// The same with what gives the `Default` of one instance. For `derive(GpuType)`.
+    #[must_use]
+    pub fn with_default(mut self: Arc<Self>, default: fn() -> Option<ConstValue>) -> Arc<Self> {
+        if let Some(of) = Arc::get_mut(&mut self) {
+            of.default = Some(default);
+        }
+        self
+    }
+
+    /// Whether each field of an instance's `Default` is its own.
+    pub(crate) fn defaults_by_fields(&self) -> bool {
+        let Some(ConstValue::Struct(of, values)) = self.default.and_then(|default| default()) else {
+            return false;
+        };
+        let mut fields = of.fields.iter().zip(&values);
+        fields.all(|(field, value)| field.ty.default().as_ref() == Some(value))
     }
 
     /// `Range`, or `RangeInclusive` where it has its end: both are their ends.
@@ -178,6 +200,7 @@ impl GenericStruct {
             params,
             fields,
             variants,
+            default: None,
         })
     }
 

@@ -268,6 +268,7 @@ impl Emitter<'_> {
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, e.line),
             ExprKind::Zero => self.zero_expr(e),
             ExprKind::Identity(product) => self.identity(*product, e),
+            ExprKind::Default => self.default_value(e),
             ExprKind::Closure(body) => self.closure(body, e.line),
             ExprKind::CallClosure(function, args) => self.call_closure(function, args, e.line),
             ExprKind::Method(method, args) => self.method(*method, args, e),

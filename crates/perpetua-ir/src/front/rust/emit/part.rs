@@ -7,8 +7,9 @@ use super::value::is_stored;
 use super::value::{Binding, Chosen, Meant, Part, Slot, Src, Val};
 use super::{Emitter, Result};
 use crate::front::rust::error::LowerError;
+use crate::front::rust::infer::constant_expr;
 use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
-use crate::front::rust::infer::ty::Ty;
+use crate::front::rust::infer::ty::{Ty, show};
 use crate::ir::{self, Base, Effect, FaultKind, Inst, LocalId, Place, Scalar, Step, Value};
 use crate::ops::BinaryOp;
 
@@ -354,6 +355,19 @@ impl Emitter<'_> {
     }
 
     /// What a sum or a product starts with.
+    /// The `Default` of a type that is known by now.
+    pub(super) fn default_value(&mut self, e: &Expr) -> Result<Val> {
+        let ty = self.ty(&e.ty);
+        match ty.to_desc().and_then(|desc| desc.default()) {
+            Some(value) => self.expr(&constant_expr("default()", value, e.line)),
+            None => Err(self.error(
+                e.line,
+                format!("a part of `{}` has no `Default` that kernels know", show(&ty)),
+                "write out its value, or `derive(Default)` on the part's type",
+            )),
+        }
+    }
+
     pub(super) fn identity(&mut self, product: bool, e: &Expr) -> Result<Val> {
         let make = |kind| Expr {
             line: e.line,
@@ -369,7 +383,7 @@ impl Emitter<'_> {
             }
             Ty::Scalar(s) if s.is_integer() => self.expr(&make(ExprKind::Int(u128::from(product)))),
             other => {
-                let shown = crate::front::rust::infer::ty::show(&other);
+                let shown = show(&other);
                 Err(self.error(
                     e.line,
                     format!("a sum or product of `{shown}` has nothing to start with"),

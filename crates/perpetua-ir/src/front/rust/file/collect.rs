@@ -320,8 +320,9 @@ impl Collector<'_> {
         self.message(&input, module);
         self.keep(judge_gpu(attrs));
         let device = self.keep(is_device(attrs)) == Some(true);
-        let gpu = derives(attrs, "GpuType"); // Without the attribute kernels take the host's `Default`, which nobody runs here.
-        let default = gpu && derives(attrs, "Default") && input.generics.params.is_empty();
+        // Without the attribute kernels take the host's `Default`, which nobody runs here.
+        let gpu = derives(attrs, "GpuType");
+        let default = gpu && derives(attrs, "Default") && input.generics.const_params().next().is_none();
         if (device || default)
             && let Some(blocks) = self.keep(parse::derived_blocks(&input))
         {

@@ -116,6 +116,7 @@ impl Items {
             params: params.collect(),
             fields,
             variants,
+            default: None,
         }))
     }
 

@@ -5,6 +5,7 @@ mod operator;
 pub(crate) mod scalar;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use perpetua_syntax as syntax;
 use perpetua_syntax::{FunctionKind, GenericArg};
@@ -15,7 +16,7 @@ use super::tree::{Expr, ExprKind, Loaded};
 use super::ty::Ty;
 use super::written::Writer;
 use super::{Checker, Result};
-use crate::front::rust::describe::ConstValue;
+use crate::front::rust::describe::{ConstValue, GenericStruct};
 use crate::front::rust::resolve::Resolved;
 use member::Reach;
 use scalar::has_function;
@@ -297,6 +298,12 @@ impl Checker<'_> {
             self.program.calls_host.set(true);
             return Ok(constant_expr("default()", value, line));
         }
+        if let ("default", []) = (name, args)
+            && generic_of(&own).is_some_and(|of| of.defaults_by_fields())
+        {
+            self.program.calls_host.set(true);
+            return Ok(self.make(line, own, ExprKind::Default));
+        }
         match (scalar, args) {
             (None, [value]) if name == "try_from" && matches!(own, Ty::Array(..)) => {
                 let value = self.expr(value, None)?;
@@ -344,6 +351,15 @@ impl Checker<'_> {
             _ => return Ok(self.variant_of(syntax::Variant::None, None, own, line)),
         };
         Ok(self.make(line, own.clone(), kind))
+    }
+}
+
+/// The generic struct of which the type is an instance.
+fn generic_of(own: &Ty) -> Option<&Arc<GenericStruct>> {
+    match own {
+        Ty::Instance(of, _) => Some(of),
+        Ty::Struct(desc) => desc.of.as_ref().map(|(of, _)| of),
+        _ => None,
     }
 }
 

@@ -50,7 +50,7 @@ use tree::{Checked, Expr, ExprKind, Loaded, Local, LocalId, Settled, TargetId};
 use ty::{Generic, Kind, Len, Ty, Unifier};
 
 pub(crate) use closure::function_type;
-pub(crate) use consteval::{float_bits, table_op};
+pub(crate) use consteval::{constant_expr, float_bits, table_op};
 #[cfg(feature = "transpile")]
 pub(crate) use scalar_consts::lookup as scalar_constant;
 #[cfg(feature = "transpile")]

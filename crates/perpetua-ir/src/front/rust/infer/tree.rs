@@ -209,6 +209,8 @@ pub(crate) enum ExprKind {
     Zero,
     /// What a sum (`false`) or a product starts with.
     Identity(bool),
+    /// The type's `Default`, as its description has it.
+    Default,
 }
 
 /// What the end of a part is.
