@@ -160,10 +160,6 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
             (R::NonZeroType, "NonZero"),
         ],
     ),
-    (
-        "let y: §Range<usize> = n; let z: Range = n;",
-        &[(R::RangeType, "Range")],
-    ),
     ("let y: §*mut f32 = n;", &[(R::RawPointer, "")]),
     ("let y: §fn(f32) -> f32 = n;", &[(R::FnPointer, "")]),
     ("let y: &§dyn Real = n;", &[(R::TraitObject, "")]),

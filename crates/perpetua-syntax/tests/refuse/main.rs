@@ -131,6 +131,11 @@ const ITEMS: &[(&str, FunctionKind, Rows)] = &[
     ),
     ("fn f(§x: Option<f32>) {}", Kernel, &[(R::OptionParam, "")]),
     (
+        "fn f(§x: Range<usize>, §y: RangeInclusive<u8>) {}",
+        Kernel,
+        &[(R::RangeType, "Range"), (R::RangeType, "RangeInclusive")],
+    ),
+    (
         "fn f(n: u32) -> u32 { if n == 0 { 1 } else { n * §f(n - 1) } }",
         Device,
         &[(R::Recursion, "f")],
