@@ -28,7 +28,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     };
     let facade = output::facade(options.krate.as_ref());
     match options.read_kernel(&function, &file_of(&function.sig)) {
-        Ok(read) => accepted(&function, &read, &options, &facade),
+        Ok(read) => accepted(&function, &item, &read, &options, &facade),
         Err(error) => refused(&function, &facade, &error),
     }
 }
@@ -44,8 +44,10 @@ fn refused(function: &syn::ItemFn, facade: &TokenStream, error: &syn::Error) -> 
     output::with_error(quote!(#function #sibling), error)
 }
 
+/// `item`: the function as it stands, which costs less to give back than to print.
 fn accepted(
     function: &syn::ItemFn,
+    item: &TokenStream,
     read: &Read<Function>,
     options: &KernelOptions,
     facade: &TokenStream,
@@ -55,7 +57,7 @@ fn accepted(
     let sibling = describe::sibling(function, &definition, &members, facade);
     let allowed = output::unwarned();
     let registered = registered(function, facade);
-    quote! { #allowed #function #sibling #registered }
+    quote! { #allowed #item #sibling #registered }
 }
 
 /// Lets checks find the kernel. Instances of a generic one are found where they are asked for.

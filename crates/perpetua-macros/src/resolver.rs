@@ -63,10 +63,7 @@ pub(crate) fn closure(
             },
         });
     }
-    entries.extend(primitives(sig, body, facade));
-    entries.extend(bindings(body));
-    entries.extend(std_traits(body));
-    entries.extend(std_modules(body));
+    entries.extend(Named::of(sig, body).statements(facade));
     let own = own.map(|own| quote!(#r.self_type::<#own>();));
     // Types of the function's own need no `derive` for kernels.
     let gpu = syn::parse_quote!(#facade::GpuType);
@@ -114,147 +111,134 @@ fn items_of(body: &syn::Block) -> Vec<&syn::Item> {
     items.0
 }
 
-/// Statements that compile only where the primitive types that a function names are what they are called: the reader knows
-/// them by name.
-fn primitives(
-    sig: &syn::Signature,
-    body: &syn::Block,
-    facade: &TokenStream,
-) -> impl Iterator<Item = TokenStream> {
-    #[derive(Default)]
-    struct Named(BTreeMap<String, syn::Ident>);
-    impl Visit<'_> for Named {
-        fn visit_path(&mut self, path: &syn::Path) {
-            const PRIMITIVES: [&str; 15] = [
-                "bool", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
-                "usize", "f32", "f64",
-            ];
-            let first = path.segments.first().map(|segment| &segment.ident);
-            if let Some(name) = first.filter(|name| PRIMITIVES.iter().any(|known| name == known)) {
-                self.0.entry(name.to_string()).or_insert_with(|| name.clone());
-            }
-            syn::visit::visit_path(self, path);
-        }
-
-        fn visit_macro(&mut self, called: &syn::Macro) {
-            if let Ok(args) =
-                called.parse_body_with(Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated)
-            {
-                args.iter().for_each(|arg| self.visit_expr(arg));
-            }
-        }
-    }
-    let mut named = Named::default();
-    sig.inputs.iter().for_each(|input| named.visit_fn_arg(input));
-    named.visit_return_type(&sig.output);
-    named.visit_block(body);
-    named.0.into_values().map(move |name| {
-        let span = name.span();
-        quote_spanned!(span=> #facade::primitive::<#name, ::core::primitive::#name>();)
-    })
+/// Statements that compile only where names mean what the reader, who knows no more of them, takes them for.
+#[derive(Default)]
+struct Named {
+    /// Types called like primitive ones are those.
+    primitives: BTreeMap<String, syn::Ident>,
+    /// Names that patterns bind are no constants: one that begins with a small letter is new.
+    bound: BTreeMap<String, syn::Ident>,
+    /// What is called like a trait of the standard library is a trait, and what is called `Reverse` is its struct.
+    called: Vec<TokenStream>,
+    /// What is called like a module of the standard library is one: its functions are known by their last two names.
+    modules: BTreeMap<String, TokenStream>,
 }
 
-/// Statements that compile only where the names that patterns bind are no constants: to the reader a name that begins with a small
-/// letter is new.
-fn bindings(body: &syn::Block) -> impl Iterator<Item = TokenStream> {
-    #[derive(Default)]
-    struct Bound(BTreeMap<String, syn::Ident>);
-    impl Visit<'_> for Bound {
-        fn visit_pat_ident(&mut self, bound: &syn::PatIdent) {
-            let name = &bound.ident;
-            if !name.unraw().to_string().starts_with(char::is_uppercase) {
-                self.0.entry(name.to_string()).or_insert_with(|| name.clone());
+impl Named {
+    fn of(sig: &syn::Signature, body: &syn::Block) -> Named {
+        let mut named = Named::default();
+        for input in &sig.inputs {
+            match input {
+                syn::FnArg::Receiver(receiver) => named.visit_receiver(receiver),
+                syn::FnArg::Typed(typed) => named.visit_type(&typed.ty),
             }
-            syn::visit::visit_pat_ident(self, bound);
+        }
+        named.visit_return_type(&sig.output);
+        named.visit_block(body);
+        named
+    }
+
+    fn statements(self, facade: &TokenStream) -> impl Iterator<Item = TokenStream> {
+        let primitives = self.primitives.into_values().map(move |name| {
+            let span = name.span();
+            quote_spanned!(span=> #facade::primitive::<#name, ::core::primitive::#name>();)
+        });
+        let bound = self.bound.into_values().map(|name| {
+            let span = name.span();
+            quote_spanned!(span=> { let #name @ _ = (); })
+        });
+        primitives
+            .chain(bound)
+            .chain(self.called)
+            .chain(self.modules.into_values())
+    }
+
+    fn turned(&mut self, function: &syn::Expr) {
+        if let syn::Expr::Path(path) = function
+            && is_reverse(&path.path)
+        {
+            let path = Plain::of(&path.path).whole(None);
+            let turned = quote_spanned!(path.span()=> let _: fn(u8) -> ::core::cmp::Reverse<u8> = #path;);
+            self.called.push(turned);
         }
     }
-    let mut bound = Bound::default();
-    bound.visit_block(body);
-    bound.0.into_values().map(|name| {
-        let span = name.span();
-        quote_spanned!(span=> { let #name @ _ = (); })
-    })
+
+    /// `Trait::function`, `module::function`.
+    fn member(&mut self, path: &syn::Path, of: &syn::Ident, name: &syn::Ident) {
+        let (of, name) = (of.unraw().to_string(), name.unraw().to_string());
+        // A type of each module, which no other module has by chance.
+        let ty = match &*of {
+            "cmp" => Some(quote!(Reverse)),
+            "mem" => Some(quote!(ManuallyDrop)),
+            "array" => Some(quote!(TryFromSliceError)),
+            "iter" => Some(quote!(Peekable)),
+            _ => None,
+        };
+        let is_trait = operator_functions(&of).contains(&&*name);
+        if ty.is_none() && !is_trait {
+            return;
+        }
+        let plain = Plain::of(path);
+        let parent = plain.prefix(plain.idents.len() - 1, None);
+        if is_trait {
+            let args = matches!(&*of, "Index" | "IndexMut" | "From" | "Into").then(|| quote!(<()>));
+            self.called.push(
+                quote_spanned!(path.span()=> { #[allow(dead_code)] fn is_trait<T: #parent #args>() {} }),
+            );
+        }
+        if let Some(ty) = ty {
+            let asked = quote_spanned!(path.span()=> { use #parent::#ty as _; });
+            self.modules.entry(of).or_insert(asked);
+        }
+    }
 }
 
-/// Statements that compile only where what is called like a trait of the standard library is a trait, and what is called `Reverse`
-/// is its struct.
-fn std_traits(body: &syn::Block) -> Vec<TokenStream> {
-    #[derive(Default)]
-    struct Called(Vec<TokenStream>);
-    impl Called {
-        fn turned(&mut self, function: &syn::Expr) {
-            if let syn::Expr::Path(path) = function
-                && is_reverse(&path.path)
-            {
-                let path = Plain::of(&path.path).whole(None);
-                let turned = quote_spanned!(path.span()=> let _: fn(u8) -> ::core::cmp::Reverse<u8> = #path;);
-                self.0.push(turned);
+impl Visit<'_> for Named {
+    fn visit_path(&mut self, path: &syn::Path) {
+        const PRIMITIVES: [&str; 15] = [
+            "bool", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize",
+            "f32", "f64",
+        ];
+        if let Some(first) = path.segments.first() {
+            let name = first.ident.to_string();
+            if PRIMITIVES.contains(&&*name) {
+                self.primitives.entry(name).or_insert_with(|| first.ident.clone());
             }
         }
+        syn::visit::visit_path(self, path);
     }
-    impl Visit<'_> for Called {
-        fn visit_expr_call(&mut self, call: &syn::ExprCall) {
-            self.turned(&call.func);
-            syn::visit::visit_expr_call(self, call);
-        }
 
-        fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
-            call.args.iter().for_each(|arg| self.turned(arg));
-            syn::visit::visit_expr_method_call(self, call);
+    fn visit_pat_ident(&mut self, bound: &syn::PatIdent) {
+        let name = bound.ident.to_string();
+        if !name.trim_start_matches("r#").starts_with(char::is_uppercase) {
+            self.bound.entry(name).or_insert_with(|| bound.ident.clone());
         }
-
-        fn visit_expr_path(&mut self, path: &syn::ExprPath) {
-            let plain = Plain::of(&path.path);
-            if let ([.., of_trait, name], None) = (&plain.idents[..], &path.qself)
-                && operator_functions(&of_trait.unraw().to_string()).contains(&&*name.unraw().to_string())
-            {
-                let args = matches!(
-                    of_trait.to_string().as_str(),
-                    "Index" | "IndexMut" | "From" | "Into"
-                );
-                let (of_trait, args) = (
-                    plain.prefix(plain.idents.len() - 1, None),
-                    args.then(|| quote!(<()>)),
-                );
-                self.0.push(
-                    quote_spanned!(path.span()=> { #[allow(dead_code)] fn is_trait<T: #of_trait #args>() {} }),
-                );
-            }
-            syn::visit::visit_expr_path(self, path);
-        }
+        syn::visit::visit_pat_ident(self, bound);
     }
-    let mut called = Called::default();
-    called.visit_block(body);
-    called.0
-}
 
-/// Statements that compile only where what is called like a module of the standard library is one: the reader knows its functions by their last two
-/// names.
-fn std_modules(body: &syn::Block) -> Vec<TokenStream> {
-    #[derive(Default)]
-    struct Called(BTreeMap<String, TokenStream>);
-    impl Visit<'_> for Called {
-        fn visit_expr_path(&mut self, path: &syn::ExprPath) {
-            let plain = Plain::of(&path.path);
-            if let ([.., module, _], None) = (&plain.idents[..], &path.qself) {
-                // A type of each, which no other module has by chance.
-                let ty = match module.to_string().as_str() {
-                    "cmp" => quote!(Reverse),
-                    "mem" => quote!(ManuallyDrop),
-                    "array" => quote!(TryFromSliceError),
-                    "iter" => quote!(Peekable),
-                    _ => return,
-                };
-                let module = plain.prefix(plain.idents.len() - 1, None);
-                let asked = quote_spanned!(path.span()=> { use #module::#ty as _; });
-                self.0.entry(module.to_string()).or_insert(asked);
-            }
-            syn::visit::visit_expr_path(self, path);
+    fn visit_expr_call(&mut self, call: &syn::ExprCall) {
+        self.turned(&call.func);
+        syn::visit::visit_expr_call(self, call);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
+        call.args.iter().for_each(|arg| self.turned(arg));
+        syn::visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+        let mut segments = path.path.segments.iter().rev();
+        if let (Some(name), Some(of), None) = (segments.next(), segments.next(), &path.qself) {
+            self.member(&path.path, &of.ident, &name.ident);
+        }
+        syn::visit::visit_expr_path(self, path);
+    }
+
+    fn visit_macro(&mut self, called: &syn::Macro) {
+        if let Ok(args) = called.parse_body_with(Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated) {
+            args.iter().for_each(|arg| self.visit_expr(arg));
         }
     }
-    let mut called = Called::default();
-    called.visit_block(body);
-    called.0.into_values().collect()
 }
 
 /// Whether a function of this name may belong to a trait of the standard library, which has no marks.

@@ -32,14 +32,14 @@ impl Reader {
         };
         let (span, kind) = match expr {
             syn::Expr::Lit(lit) => (lit.lit.span(), self.read_literal(&lit.lit)),
-            syn::Expr::Path(path) => (path.span(), self.read_path_value(path)),
-            syn::Expr::Unary(unary) => (unary.op.span(), self.read_unary(unary)),
-            syn::Expr::Binary(binary) => (binary.op.span(), self.read_binary(binary)),
+            syn::Expr::Path(path) => (start_of(path), self.read_path_value(path)),
+            syn::Expr::Unary(unary) => self.read_unary(unary),
+            syn::Expr::Binary(binary) => self.read_binary(binary),
             syn::Expr::Reference(reference) => (reference.and_token.span, self.read_reference(reference)),
             syn::Expr::Assign(assign) => (assign.eq_token.span, self.read_assign(assign)),
             syn::Expr::Cast(cast) => (cast.as_token.span, self.read_cast(cast)),
             syn::Expr::Index(index) => (index.bracket_token.span.open(), self.read_index(index)),
-            syn::Expr::Field(field) => (field.member.span(), self.read_field(field)),
+            syn::Expr::Field(field) => (span_of(&field.member), self.read_field(field)),
             syn::Expr::Tuple(tuple) => (
                 tuple.paren_token.span.open(),
                 ExprKind::Tuple(self.read_exprs(&tuple.elems)),
@@ -166,58 +166,58 @@ impl Reader {
         }
     }
 
-    fn read_unary(&mut self, unary: &syn::ExprUnary) -> ExprKind {
-        let op = match unary.op {
-            syn::UnOp::Neg(_) => UnaryOp::Neg,
-            syn::UnOp::Not(_) => UnaryOp::Not,
-            syn::UnOp::Deref(_) => UnaryOp::Deref,
+    /// With the operator's span, which costs less than that of tokens printed for it.
+    fn read_unary(&mut self, unary: &syn::ExprUnary) -> (Span, ExprKind) {
+        let (op, span) = match &unary.op {
+            syn::UnOp::Neg(t) => (UnaryOp::Neg, t.span),
+            syn::UnOp::Not(t) => (UnaryOp::Not, t.span),
+            syn::UnOp::Deref(t) => (UnaryOp::Deref, t.span),
             _ => {
                 self.refuse(unary, Refusal::OtherExpr);
-                UnaryOp::Not
+                (UnaryOp::Not, unary.span())
             }
         };
-        ExprKind::Unary {
-            op,
-            operand: self.boxed(&unary.expr),
-        }
+        let operand = self.boxed(&unary.expr);
+        (span, ExprKind::Unary { op, operand })
     }
 
-    fn read_binary(&mut self, binary: &syn::ExprBinary) -> ExprKind {
-        let (op, assigns) = match binary.op {
-            syn::BinOp::Add(_) => (BinaryOp::Add, false),
-            syn::BinOp::Sub(_) => (BinaryOp::Sub, false),
-            syn::BinOp::Mul(_) => (BinaryOp::Mul, false),
-            syn::BinOp::Div(_) => (BinaryOp::Div, false),
-            syn::BinOp::Rem(_) => (BinaryOp::Rem, false),
-            syn::BinOp::And(_) => (BinaryOp::And, false),
-            syn::BinOp::Or(_) => (BinaryOp::Or, false),
-            syn::BinOp::BitXor(_) => (BinaryOp::BitXor, false),
-            syn::BinOp::BitAnd(_) => (BinaryOp::BitAnd, false),
-            syn::BinOp::BitOr(_) => (BinaryOp::BitOr, false),
-            syn::BinOp::Shl(_) => (BinaryOp::Shl, false),
-            syn::BinOp::Shr(_) => (BinaryOp::Shr, false),
-            syn::BinOp::Eq(_) => (BinaryOp::Eq, false),
-            syn::BinOp::Lt(_) => (BinaryOp::Lt, false),
-            syn::BinOp::Le(_) => (BinaryOp::Le, false),
-            syn::BinOp::Ne(_) => (BinaryOp::Ne, false),
-            syn::BinOp::Ge(_) => (BinaryOp::Ge, false),
-            syn::BinOp::Gt(_) => (BinaryOp::Gt, false),
-            syn::BinOp::AddAssign(_) => (BinaryOp::Add, true),
-            syn::BinOp::SubAssign(_) => (BinaryOp::Sub, true),
-            syn::BinOp::MulAssign(_) => (BinaryOp::Mul, true),
-            syn::BinOp::DivAssign(_) => (BinaryOp::Div, true),
-            syn::BinOp::RemAssign(_) => (BinaryOp::Rem, true),
-            syn::BinOp::BitXorAssign(_) => (BinaryOp::BitXor, true),
-            syn::BinOp::BitAndAssign(_) => (BinaryOp::BitAnd, true),
-            syn::BinOp::BitOrAssign(_) => (BinaryOp::BitOr, true),
-            syn::BinOp::ShlAssign(_) => (BinaryOp::Shl, true),
-            syn::BinOp::ShrAssign(_) => (BinaryOp::Shr, true),
+    /// With the operator's span, as [`Reader::read_unary`].
+    fn read_binary(&mut self, binary: &syn::ExprBinary) -> (Span, ExprKind) {
+        let (op, assigns, span) = match &binary.op {
+            syn::BinOp::Add(t) => (BinaryOp::Add, false, t.span),
+            syn::BinOp::Sub(t) => (BinaryOp::Sub, false, t.span),
+            syn::BinOp::Mul(t) => (BinaryOp::Mul, false, t.span),
+            syn::BinOp::Div(t) => (BinaryOp::Div, false, t.span),
+            syn::BinOp::Rem(t) => (BinaryOp::Rem, false, t.span),
+            syn::BinOp::And(t) => (BinaryOp::And, false, t.spans[0]),
+            syn::BinOp::Or(t) => (BinaryOp::Or, false, t.spans[0]),
+            syn::BinOp::BitXor(t) => (BinaryOp::BitXor, false, t.span),
+            syn::BinOp::BitAnd(t) => (BinaryOp::BitAnd, false, t.span),
+            syn::BinOp::BitOr(t) => (BinaryOp::BitOr, false, t.span),
+            syn::BinOp::Shl(t) => (BinaryOp::Shl, false, t.spans[0]),
+            syn::BinOp::Shr(t) => (BinaryOp::Shr, false, t.spans[0]),
+            syn::BinOp::Eq(t) => (BinaryOp::Eq, false, t.spans[0]),
+            syn::BinOp::Lt(t) => (BinaryOp::Lt, false, t.span),
+            syn::BinOp::Le(t) => (BinaryOp::Le, false, t.spans[0]),
+            syn::BinOp::Ne(t) => (BinaryOp::Ne, false, t.spans[0]),
+            syn::BinOp::Ge(t) => (BinaryOp::Ge, false, t.spans[0]),
+            syn::BinOp::Gt(t) => (BinaryOp::Gt, false, t.span),
+            syn::BinOp::AddAssign(t) => (BinaryOp::Add, true, t.spans[0]),
+            syn::BinOp::SubAssign(t) => (BinaryOp::Sub, true, t.spans[0]),
+            syn::BinOp::MulAssign(t) => (BinaryOp::Mul, true, t.spans[0]),
+            syn::BinOp::DivAssign(t) => (BinaryOp::Div, true, t.spans[0]),
+            syn::BinOp::RemAssign(t) => (BinaryOp::Rem, true, t.spans[0]),
+            syn::BinOp::BitXorAssign(t) => (BinaryOp::BitXor, true, t.spans[0]),
+            syn::BinOp::BitAndAssign(t) => (BinaryOp::BitAnd, true, t.spans[0]),
+            syn::BinOp::BitOrAssign(t) => (BinaryOp::BitOr, true, t.spans[0]),
+            syn::BinOp::ShlAssign(t) => (BinaryOp::Shl, true, t.spans[0]),
+            syn::BinOp::ShrAssign(t) => (BinaryOp::Shr, true, t.spans[0]),
             _ => {
                 self.refuse(binary, Refusal::OtherExpr);
-                (BinaryOp::Add, false)
+                (BinaryOp::Add, false, binary.span())
             }
         };
-        if assigns {
+        let kind = if assigns {
             let place = self.read_place(&binary.left);
             ExprKind::CompoundAssign {
                 op,
@@ -231,7 +231,8 @@ impl Reader {
                 left,
                 right: self.boxed(&binary.right),
             }
-        }
+        };
+        (span, kind)
     }
 
     fn read_assign(&mut self, assign: &syn::ExprAssign) -> ExprKind {
@@ -375,6 +376,23 @@ impl Reader {
             Some(member) => StructName::Variant(Box::new(member)),
             None => StructName::Path(self.path(path, PathUsage::StructLiteral)),
         }
+    }
+}
+
+/// Where a path begins.
+fn start_of(path: &syn::ExprPath) -> Span {
+    match (&path.qself, path.path.leading_colon, path.path.segments.first()) {
+        (Some(own), ..) => own.lt_token.span,
+        (None, Some(colons), _) => colons.spans[0],
+        (None, None, Some(first)) => first.ident.span(),
+        (None, None, None) => path.span(),
+    }
+}
+
+fn span_of(member: &syn::Member) -> Span {
+    match member {
+        syn::Member::Named(name) => name.span(),
+        syn::Member::Unnamed(index) => index.span,
     }
 }
 
