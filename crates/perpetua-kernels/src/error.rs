@@ -163,6 +163,24 @@ pub enum Error {
         /// What it must be.
         needed: String,
     },
+    /// A file of choices that cannot be read or written.
+    #[error(
+        "choices of products are not kept in `{path}`: {cause}; mend the file, remove it, or name another one (`PERPETUA_CHOICES`)"
+    )]
+    Choices {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// A product whose tiles are given by its kernel, its options or its shape.
+    #[error(
+        "`{kernel}` leaves nothing to choose; tune products of `GemmKernel::staged` and `GemmKernel::tensor_core` without tiles and slices of their own, of at least a row, column and depth, and, by tensor cores, of more than 16 rows and columns"
+    )]
+    NothingToChoose {
+        /// The kernel.
+        kernel: &'static str,
+    },
     /// What the device layer says.
     #[error(transparent)]
     Device(#[from] perpetua_device::Error),

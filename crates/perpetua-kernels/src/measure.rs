@@ -25,7 +25,7 @@ use perpetua::prelude::*;
 use perpetua_device::{BackendKind, Buffer, Device, LaunchConfig, Stream, args};
 
 use crate::error::Result;
-use crate::gemm::Factors;
+use crate::factors::Factors;
 
 /// Rounds of which the best counts.
 const ROUNDS: u32 = 5;

@@ -10,6 +10,7 @@ use super::epilogue::{Beside, Plain};
 use super::finish::Finish;
 use super::staged::{self, Lines};
 use super::tile::{MOST_TILES, Tile};
+use super::tune::multiprocessors;
 use super::{Factors, GemmKernel, Schedule};
 use crate::byte_floats::{E4m3, E5m2};
 use crate::element::Element;
@@ -162,7 +163,7 @@ impl GemmKernel {
         }
     }
 
-    fn promotes(&self) -> bool {
+    pub(super) fn promotes(&self) -> bool {
         self.promoted && self.factors().is_some_and(Factors::is_byte)
     }
 
@@ -260,14 +261,7 @@ impl GemmKernel {
                 });
             }
         }
-        let multiprocessors = stream.device().info().multiprocessors.unwrap_or(1).max(1) as usize;
-        let tile = self.staged_tile(multiprocessors);
-        let stages = self.stages_of(factors);
-        let slices = match self.slices {
-            _ if self.batch > 1 => 1,
-            Some(slices) => slices.clamp(1, stages.max(1)),
-            None => tile.slices([m, n], stages, multiprocessors).0,
-        };
+        let (tile, slices) = self.plan(stream.device());
         let result = &operands[2];
         if tile.count(m, n).saturating_mul(self.batch) > MOST_TILES / slices
             || m.max(n).max(k) > i32::MAX as usize
@@ -376,7 +370,7 @@ impl GemmKernel {
             // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
-        let blocks = tile.blocks(m, n, slices * self.batch, multiprocessors) as u32;
+        let blocks = tile.blocks(m, n, slices * self.batch, multiprocessors(stream.device())) as u32;
         stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?;
         match &sliced {
             Some(sliced) => self.add_up(stream, sliced, [slices, apart, pitch], result, (memory, lines), x),
@@ -431,7 +425,7 @@ impl GemmKernel {
     }
 
     /// How many stages the depth is.
-    fn stages_of(&self, factors: Factors) -> usize {
+    pub(super) fn stages_of(&self, factors: Factors) -> usize {
         self.size[2].saturating_mul(factors.bytes()).div_ceil(128)
     }
 }

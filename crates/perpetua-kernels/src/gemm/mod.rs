@@ -1,7 +1,7 @@
 //! Products of matrices: `C = alpha op(A) op(B) + beta C`. Must not know what is done with the result.
 
+mod choices;
 mod epilogue;
-mod factors;
 mod few_rows;
 mod finish;
 mod grouped;
@@ -13,6 +13,7 @@ mod tensor_core;
 mod thin;
 mod tile;
 mod tiled;
+mod tune;
 mod written;
 
 use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
@@ -22,13 +23,15 @@ use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, instance};
 use crate::error::{Error, Result};
+pub use crate::factors::Factors;
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
+pub use choices::{Choice, Choices};
 pub use epilogue::{Beside, Epilogue};
-pub use factors::Factors;
 use finish::Finish;
 pub use grouped::GroupedGemmKernel;
 use tensor_core::{Halves, Instance};
+pub use tune::Tuned;
 
 /// Most rows or columns of a matrix whose product is computed in tiles.
 const MOST: usize = 1 << 31;
@@ -53,7 +56,7 @@ enum Schedule {
 /// [`GemmKernel::with_element`] says otherwise.
 ///
 /// Any of m, n and k may be 0; with k = 0 the product is zeros. Where beta is 0, C is written and never read. Sums are in `f32`, in an
-/// order that depends on the shape alone: an element is off by at most about `k * 2^-24 * sum |a| |b|`. C must not overlap A or B: what
+/// order that depends on the shape and the device alone, by tensor cores also on what [`GemmKernel::tune`] has kept: an element is off by at most about `k * 2^-24 * sum |a| |b|`. C must not overlap A or B: what
 /// it holds then is not specified.
 ///
 /// ```
@@ -87,6 +90,8 @@ pub struct GemmKernel {
     promoted: bool,
     /// Slices of the depth of a product in stages.
     slices: Option<usize>,
+    /// Tiles and slices that were read from a file.
+    choice: Option<Choice>,
     /// How many products there are, and how far their matrices are apart.
     batch: usize,
     apart: Option<[usize; 3]>,
@@ -108,6 +113,7 @@ impl GemmKernel {
             multiplies: None,
             promoted: false,
             slices: None,
+            choice: None,
             batch: 1,
             apart: None,
             epilogue: None,
@@ -413,7 +419,12 @@ impl Kernel for GemmKernel {
             Schedule::TensorCore(_) if self.stages && self.suits_stages(stream, &operands, [a, b, c]) => {
                 return self.launch_staged(stream, &operands, [a, b, c], None);
             }
-            Schedule::TensorCore(columns) => (in_tiles.to_vec(), [tensor_core::ROWS, columns]),
+            Schedule::TensorCore(columns) => {
+                if let Some(columns) = self.chosen_columns(stream.device()) {
+                    return self.with_tile_columns(columns).launch(stream, args);
+                }
+                (in_tiles.to_vec(), [tensor_core::ROWS, columns])
+            }
             Schedule::Staged(_) => return self.launch_staged(stream, &operands, [a, b, c], beside.first()),
         };
         let mut factors = [a.clone(), b.clone()];

@@ -1,9 +1,8 @@
 //! What can be asked of products in stages. Must not know how they are launched.
 
 use super::epilogue::{Beside, Epilogue};
-use super::factors::Factors;
 use super::finish::Finish;
-use super::{GemmKernel, Schedule};
+use super::{Factors, GemmKernel, Schedule};
 use crate::element::Element;
 
 impl GemmKernel {

@@ -83,8 +83,14 @@ impl Tile {
             .min(self.count(m, n).saturating_mul(slices))
     }
 
-    /// In how many slices the depth of a product of so many stages is divided best on so many multiprocessors, and how long it takes then, in units of 10 ns on an H200.
-    pub(super) fn slices(self, [m, n]: [usize; 2], stages: usize, multiprocessors: usize) -> (usize, usize) {
+    /// How long a product of so many stages takes on so many multiprocessors, its depth divided into so many slices, in units of 10 ns on an H200.
+    pub(super) fn time(
+        self,
+        [m, n]: [usize; 2],
+        stages: usize,
+        multiprocessors: usize,
+        slices: usize,
+    ) -> usize {
         // For a stage, and for the rest of a tile.
         let (stage, rest) = match self {
             Tile::Pair => (68, 240),
@@ -94,19 +100,30 @@ impl Tile {
             Tile::Small => (31, 50),
             Tile::Thin => (30, 50),
         };
-        let time = |slices: usize| {
-            let tiles = self.count(m, n).saturating_mul(slices);
-            let rounds = tiles.div_ceil(multiprocessors.max(1));
-            let products = rounds.saturating_mul(stages.div_ceil(slices).saturating_mul(stage) + rest);
-            // A launch of its own adds the slices up, from memory.
-            let sums = m.saturating_mul(n).saturating_mul(8 * slices) / 50_000;
-            products.saturating_add(if slices > 1 { 200 + sums } else { 0 })
-        };
+        let tiles = self.count(m, n).saturating_mul(slices);
+        let rounds = tiles.div_ceil(multiprocessors.max(1));
+        let products =
+            rounds.saturating_mul(stages.div_ceil(slices).saturating_mul(stage).saturating_add(rest));
+        // A launch of its own adds the slices up, from memory.
+        let sums = m.saturating_mul(n).saturating_mul(8 * slices) / 50_000;
+        products.saturating_add(if slices > 1 { 200 + sums } else { 0 })
+    }
+
+    /// In how many slices the depth of a product of so many stages is divided best on so many multiprocessors, and how long it takes then.
+    pub(super) fn slices(self, size: [usize; 2], stages: usize, multiprocessors: usize) -> (usize, usize) {
         let most = (stages / LEAST_STAGES).clamp(1, MOST_SLICES);
         (1..=most)
-            .map(|slices| (slices, time(slices)))
+            .map(|slices| (slices, self.time(size, stages, multiprocessors, slices)))
             .min_by_key(|(_, time)| *time)
             .unwrap_or((1, usize::MAX))
+    }
+
+    /// Most slices that a choice may ask for: with more, blocks would have four tiles each, and the slices take the more memory; or those that are best, if they are more.
+    pub(super) fn most_slices(self, size: [usize; 2], stages: usize, multiprocessors: usize) -> usize {
+        let [m, n] = size;
+        let busy = multiprocessors.saturating_mul(4) / self.count(m, n).max(1);
+        let most = busy.min(stages / LEAST_STAGES).min(MOST_SLICES);
+        most.max(self.slices(size, stages, multiprocessors).0)
     }
 
     /// The one of several with which a product of so many stages takes the least time on so many multiprocessors.

@@ -20,6 +20,7 @@ mod quant;
 mod reduce;
 mod rows;
 mod selecting;
+mod tuned;
 
 use std::process::ExitCode;
 
@@ -30,7 +31,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 40] = [
+const TESTS: [Test; 41] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -40,6 +41,7 @@ const TESTS: [Test; 40] = [
     ("gemm, staged", 40, gemm::staged),
     ("gemm, staged, factors", 80, gemm::staged_factors),
     ("gemm, staged, batched", 40, gemm::batched),
+    ("gemm, tuned", 1, tuned::tuned),
     ("softmax", 60, rows::softmax),
     ("layer norm", 60, rows::layer_norm),
     ("RMS norm", 60, rows::rms_norm),

@@ -1,19 +1,16 @@
 //! What products in stages multiply. Must not know kernels.
 
-#[cfg(doc)]
-use super::GemmKernel;
-
 /// What a product in stages multiplies, as A and B hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Factors {
-    /// `f16`, which C holds, too, unless [`GemmKernel::with_element`] is given `F32` afterwards.
+    /// `f16`, which C holds, too, unless [`GemmKernel::with_element`](crate::GemmKernel::with_element) is given `F32` afterwards.
     F16,
     /// `bf16`; as before.
     Bf16,
     /// `f32` of which the low 13 bits do not count; C holds `f32`.
     Tf32,
-    /// [`E4m3`](crate::E4m3); C holds what [`GemmKernel::with_element`] says. Tensor cores keep 14 bits of a sum: [`GemmKernel::with_promoted_sums`] has more.
+    /// [`E4m3`](crate::E4m3); C holds what [`GemmKernel::with_element`](crate::GemmKernel::with_element) says. Tensor cores keep 14 bits of a sum: [`GemmKernel::with_promoted_sums`](crate::GemmKernel::with_promoted_sums) has more.
     E4m3,
     /// [`E5m2`](crate::E5m2); as before.
     E5m2,
@@ -23,7 +20,7 @@ pub enum Factors {
 
 impl Factors {
     /// Bytes of one of them.
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Factors::F16 | Factors::Bf16 => 2,
             Factors::Tf32 => 4,
@@ -32,7 +29,7 @@ impl Factors {
     }
 
     /// Whether they are floats of a byte.
-    pub(super) fn is_byte(self) -> bool {
+    pub(crate) fn is_byte(self) -> bool {
         matches!(self, Factors::E4m3 | Factors::E5m2)
     }
 }
