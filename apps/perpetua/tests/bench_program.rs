@@ -107,3 +107,48 @@ fn what_is_wrong_is_said_before_anything_is_measured() {
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn what_is_tuned_is_kept_where_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("choices.txt");
+    let tune = |choices: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perpetua"));
+        command
+            .current_dir(folder.path())
+            .env("PERPETUA_CHOICES", choices);
+        command.args([
+            "bench", "gemm", "--shape", "33x20x17", "--type", "f16,f32", "--tune",
+        ]);
+        command
+            .args(["--backend", "cpu", "--seconds", "0.001"])
+            .output()
+            .unwrap()
+    };
+    for _twice in 0..2 {
+        let output = tune(&file);
+        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{errors}");
+        assert!(
+            out.contains("f16 33x20x17: tiles of 128 x ") && out.contains("choices.txt"),
+            "{out}"
+        );
+        let kept = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(kept.lines().count(), 2, "{kept}");
+        assert!(kept.contains("\tcolumns F16 F16 NN 33x20x17 1\t128x"), "{kept}");
+    }
+    std::fs::write(&file, "mine\n").unwrap();
+    let output = tune(&file);
+    let errors = text(&output.stderr);
+    assert!(
+        !output.status.success() && errors.contains("its first line is not"),
+        "{errors}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
+    let output = tune(Path::new("off"));
+    let errors = text(&output.stderr);
+    assert!(
+        !output.status.success() && errors.contains("PERPETUA_CHOICES=FILE"),
+        "{errors}"
+    );
+}

@@ -5,15 +5,18 @@ use std::time::Duration;
 use perpetua::device::{Device, KernelArg, Stream};
 use perpetua::kernels::measure::{Unit, numbers, seconds_a_call};
 use perpetua::kernels::{
-    AttentionKernel, CrossEntropyKernel, E4m3, Element, Factors, GemmKernel, Kernel, LayerNormKernel,
-    QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel, SoftmaxKernel,
+    AttentionKernel, Choices, CrossEntropyKernel, E4m3, Element, Error, Factors, GemmKernel, Kernel,
+    LayerNormKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel, RmsNormKernel,
+    SoftmaxKernel,
 };
 use perpetua::prelude::*;
 use perpetua_ir::back::Capability;
 
 use super::row::{Row, Shape, What};
+use super::show::sizes;
 use crate::Failure;
 use crate::say;
+use crate::text::ratio;
 
 /// Rows of the matrix that quantised weights are multiplied with.
 const ROWS: usize = 512;
@@ -67,21 +70,23 @@ pub(super) fn types(what: What, device: &Device, asked: &[String]) -> Result<Vec
     Ok(known.into_iter().filter(suits).map(str::to_owned).collect())
 }
 
-/// The figures of one shape and type.
+/// The figures of one shape and type, and what was found of products that were tuned.
 pub(super) fn measure(
     what: What,
     device: &Device,
-    shape: &Shape,
-    kind: &str,
+    (shape, kind): (&Shape, &str),
     long: Duration,
-) -> Result<Vec<Row>, Failure> {
+    choices: Option<&Choices>,
+) -> Result<(Vec<Row>, Vec<String>), Failure> {
     let mut table = Table {
         stream: device.create_stream()?,
         device,
         shape: shape.clone(),
         kind: kind.to_owned(),
         long,
+        choices,
         rows: Vec::new(),
+        tuned: Vec::new(),
     };
     match (what, kind) {
         (What::Gemm, _) => table.gemm()?,
@@ -94,7 +99,7 @@ pub(super) fn measure(
         (What::Quant, _) => table.quant()?,
         (What::Memory, _) => table.memory()?,
     }
-    Ok(table.rows)
+    Ok((table.rows, table.tuned))
 }
 
 /// What a kernel computes and moves at least.
@@ -111,7 +116,9 @@ struct Table<'a> {
     shape: Shape,
     kind: String,
     long: Duration,
+    choices: Option<&'a Choices>,
     rows: Vec<Row>,
+    tuned: Vec<String>,
 }
 
 impl Table<'_> {
@@ -192,12 +199,31 @@ impl Table<'_> {
         let [m, n, k] = self.sizes();
         let (a, b) = (numbers(self.device, m * k, of)?, numbers(self.device, k * n, of)?);
         let c = self.device.zeros::<C>(m * n)?;
+        let all = args![&a, &b, &c];
+        let mut kernel = kernel;
+        if let Some(choices) = self.choices {
+            match kernel.tune(&self.stream, all, self.long, choices) {
+                Ok(found) => {
+                    self.tuned.push(format!(
+                        "{} {}: {}, {} times as fast as untuned\n",
+                        self.kind,
+                        sizes(&self.shape),
+                        found.choice,
+                        ratio(found.untuned_seconds / found.seconds)
+                    ));
+                    // Also where the file is not the user's.
+                    kernel = kernel.with_choices(self.device, choices)?;
+                }
+                Err(Error::NothingToChoose { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let work = Work {
             unit,
             operations: 2.0 * m as f64 * n as f64 * k as f64,
             bytes: (a.bytes() + b.bytes() + c.bytes()) as f64,
         };
-        self.launch("product", &kernel, args![&a, &b, &c], work)
+        self.launch("product", &kernel, all, work)
     }
 
     fn attention<T: GpuType>(&mut self, element: Element, of: fn(f32) -> T) -> Result<(), Failure> {

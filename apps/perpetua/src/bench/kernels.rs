@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use perpetua::device::Device;
+use perpetua::kernels::Choices;
 use perpetua::kernels::measure::Roof;
 
 use super::super::{Backend, Failure, open};
@@ -26,6 +27,7 @@ use crate::whole::from_nought;
         under the flat part for arithmetic. That of `memory` has bytes along x and bytes a second along y.\n\nExamples:\n  \
         perpetua bench gemm --plot gemm.svg\n  \
         perpetua bench gemm --shape 4096x4096x64,1000 --type bf16,f32\n  \
+        perpetua bench gemm --shape 4096x4096x64 --type bf16 --tune\n  \
         perpetua bench norm --shape 1024x50257 --csv norm.csv\n  \
         perpetua bench memory --backend cpu"
 )]
@@ -69,7 +71,8 @@ fn measured(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn run(what: What, args: &Args) -> Result<(), Failure> {
+/// `choices`: where the fastest tiles and slices of products are kept, if they are to be found first.
+pub(super) fn run(what: What, args: &Args, choices: Option<&Choices>) -> Result<(), Failure> {
     check_places(
         &[
             ("--csv", args.csv.as_ref(), &["csv"]),
@@ -103,13 +106,20 @@ pub(super) fn run(what: What, args: &Args) -> Result<(), Failure> {
     listing.print(&format!("{} ({})\n", device.info().name, device.backend()))?;
     let roof = Roof::measure(&device, long)?;
     listing.print(&show::roof(&roof, what, &types))?;
-    let rows = measure(what, &device, &shapes, &types, long)?;
+    let (rows, tuned) = measure(what, &device, (&shapes, &types), long, choices)?;
     listing.print(&format!("\n{}", table(&show::rows(&rows, &roof))))?;
     if rows
         .iter()
         .any(|row| !row.is_transfer && row.of_best(&roof).is_none())
     {
         listing.print("(-: what this device's matrix units could do is not known)\n")?;
+    }
+    if let Some(choices) = choices {
+        let kept = match tuned.is_empty() {
+            true => "nothing to tune: the library leaves no choice in these products\n".to_owned(),
+            false => format!("{}kept in {}\n", tuned.concat(), choices.path().display()),
+        };
+        listing.print(&format!("\n{kept}"))?;
     }
     if let Some(path) = &args.csv {
         write(path, show::csv(&rows, &roof, &device).as_bytes())?;
@@ -120,28 +130,30 @@ pub(super) fn run(what: What, args: &Args) -> Result<(), Failure> {
     listing.end()
 }
 
-/// All figures, while a line on a terminal says which is being measured.
+/// All figures, and what was found of products that were tuned, while a line on a terminal says which is being measured.
 fn measure(
     what: What,
     device: &Device,
-    shapes: &[Shape],
-    types: &[String],
+    (shapes, types): (&[Shape], &[String]),
     long: Duration,
-) -> Result<Vec<Row>, Failure> {
+    choices: Option<&Choices>,
+) -> Result<(Vec<Row>, Vec<String>), Failure> {
     let bar = ProgressBar::new((shapes.len() * types.len()) as u64);
     if let Ok(style) = ProgressStyle::with_template("{pos} of {len} measured; now {msg}") {
         bar.set_style(style);
     }
-    let mut rows = Vec::new();
+    let mut all = (Vec::new(), Vec::new());
     for shape in shapes {
         for kind in types {
             bar.set_message(format!("{kind} {}", show::sizes(shape)));
-            rows.extend(families::measure(what, device, shape, kind, long)?);
+            let (rows, tuned) = families::measure(what, device, (shape, kind), long, choices)?;
+            all.0.extend(rows);
+            all.1.extend(tuned);
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    Ok(rows)
+    Ok(all)
 }
 
 #[cfg(test)]

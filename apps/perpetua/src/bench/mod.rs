@@ -13,6 +13,8 @@ mod show;
 use std::path::PathBuf;
 
 use perpetua::device::{AdapterType, BackendKind, Crossover, Device};
+#[cfg(feature = "kernels")]
+use perpetua::kernels::Choices;
 use perpetua::wave::chart::Chart;
 
 use super::{Backend, Failure};
@@ -30,7 +32,13 @@ pub(super) struct Args {
 enum Command {
     /// Matrix products
     #[cfg(feature = "kernels")]
-    Gemm(kernels::Args),
+    Gemm {
+        #[command(flatten)]
+        args: kernels::Args,
+        /// Measure first which tiles and slices are fastest on this device, and keep that for all programs: in the file that the environment variable PERPETUA_CHOICES names, else beside the caches
+        #[arg(long)]
+        tune: bool,
+    },
     /// Attention forward, batch 2, 16 heads, full and causal
     #[cfg(feature = "kernels")]
     Attention(kernels::Args),
@@ -61,15 +69,23 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (backend, sizes, plot) = match &args.command {
         Command::Crossover { backend, sizes, plot } => (backend, sizes, plot),
         #[cfg(feature = "kernels")]
-        Command::Gemm(args) => return kernels::run(row::What::Gemm, args),
+        Command::Gemm { args, tune } => {
+            let choices = match tune {
+                true => Some(Choices::of_user().ok_or(
+                    "--tune: there is no folder to keep choices in; name a file with PERPETUA_CHOICES=FILE",
+                )?),
+                false => None,
+            };
+            return kernels::run(row::What::Gemm, args, choices.as_ref());
+        }
         #[cfg(feature = "kernels")]
-        Command::Attention(args) => return kernels::run(row::What::Attention, args),
+        Command::Attention(args) => return kernels::run(row::What::Attention, args, None),
         #[cfg(feature = "kernels")]
-        Command::Norm(args) => return kernels::run(row::What::Norm, args),
+        Command::Norm(args) => return kernels::run(row::What::Norm, args, None),
         #[cfg(feature = "kernels")]
-        Command::Quant(args) => return kernels::run(row::What::Quant, args),
+        Command::Quant(args) => return kernels::run(row::What::Quant, args, None),
         #[cfg(feature = "kernels")]
-        Command::Memory(args) => return kernels::run(row::What::Memory, args),
+        Command::Memory(args) => return kernels::run(row::What::Memory, args, None),
     };
     crate::files::check_places(&[("--plot", plot.as_ref(), &["svg"])], None)?;
     let mut devices = Vec::new();
