@@ -75,6 +75,24 @@ fn each_kind_has_a_table_a_file_and_a_plot() {
 }
 
 #[test]
+fn a_plot_may_be_a_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["memory", "--shape", "1", "--plot", "memory.png"];
+    let output = bench(folder.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = std::fs::File::open(folder.path().join("memory.png")).unwrap();
+    let mut reader = png::Decoder::new(std::io::BufReader::new(file))
+        .read_info()
+        .unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert!(info.width > 1000 && info.height == 920, "{info:?}");
+    // The first curve's colour is there, on white.
+    let colors: std::collections::HashSet<&[u8]> = pixels.chunks(3).collect();
+    assert!(colors.contains(&[0x00, 0x72, 0xb2][..]) && colors.contains(&[255; 3][..]));
+}
+
+#[test]
 fn what_is_wrong_is_said_before_anything_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     for (args, expected) in [
@@ -95,7 +113,7 @@ fn what_is_wrong_is_said_before_anything_is_measured() {
             &["quant", "--type", "q2_k"],
             "there are q4_0, q8_0, q4_k, q5_k, q6_k",
         ),
-        (&["memory", "--plot", "x.png"], ".svg"),
+        (&["memory", "--plot", "x.bmp"], ".svg"),
         (&["convolution"], "unrecognized subcommand"),
     ] {
         let output = bench(folder.path(), args);

@@ -1,8 +1,17 @@
-//! Curves as SVG. Must not know what they mean.
+//! Curves as SVG and as PNG. Must not know what they mean.
 
-use std::fmt::Write;
+mod letters;
+mod paint;
+mod shape;
+
+use std::path::Path;
 
 use perpetua_ir::plain::plain;
+
+use crate::Result;
+use crate::picture::encode_png;
+use paint::Paper;
+use shape::{Anchor, Drawing, Line, Shape};
 
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,11 +46,11 @@ const MOST_NAMES: usize = 40;
 /// Left, top, right and bottom of the area of the curves.
 const AREA: [f64; 4] = [86.0, 44.0, 690.0, 396.0];
 /// Okabe and Ito's colours, told apart by everybody.
-const COLORS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
+const COLORS: [u32; 7] = [
+    0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000,
 ];
-/// How a line is broken, where there are more curves than colours.
-const DASHES: [&str; 3] = ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""];
+/// How a line is broken, where there are more curves than colours: so much of it is drawn, so much left out.
+const DASHES: [Option<[u32; 2]>; 3] = [None, Some([7, 4]), Some([2, 3])];
 /// Most points that have a mark each.
 const MOST_MARKS: usize = 24;
 /// Points drawn of a curve; of longer ones the extremes of each stretch.
@@ -50,6 +59,30 @@ const MOST_POINTS: usize = 4000;
 impl Chart {
     /// The chart as an SVG document.
     pub fn svg(&self) -> String {
+        self.drawing().svg()
+    }
+
+    /// The same as a picture in PNG, two pixels for each unit of the SVG. Letters are those of ASCII; another one is a box.
+    ///
+    /// # Errors
+    /// The picture cannot be encoded.
+    pub fn png(&self) -> Result<Vec<u8>> {
+        let (rgb, [width, height]) = Paper::painted(&self.drawing());
+        encode_png(&rgb, width, height)
+    }
+
+    /// As a file of this name has it: PNG where that ends in `.png`, else SVG.
+    ///
+    /// # Errors
+    /// The picture cannot be encoded.
+    pub fn file(&self, path: &Path) -> Result<Vec<u8>> {
+        match path.extension() {
+            Some(ending) if ending.eq_ignore_ascii_case("png") => self.png(),
+            _ => Ok(self.svg().into_bytes()),
+        }
+    }
+
+    fn drawing(&self) -> Drawing {
         let shown = |p: &&[f64; 2]| (0..2).all(|a| p[a].is_finite() && (p[a] > 0.0 || !self.logarithmic[a]));
         let axes = [0, 1].map(|axis| {
             let values = self
@@ -69,74 +102,58 @@ impl Chart {
         // One row for how many more there are.
         let rows = self.curves.len().min(MOST_NAMES + 1);
         let height = HEIGHT + NAME * rows.saturating_sub(NAMES) as f64;
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-        );
-        let text = |x: f64, y: f64, anchor: &str, turn: bool, content: &str| {
-            let turn = if turn {
-                format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"")
-            } else {
-                String::new()
-            };
-            format!(
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{turn}>{}</text>\n",
-                escape(content)
-            )
+        let text = |at: [f64; 2], anchor: Anchor, content: &str| Shape::Text {
+            at,
+            anchor,
+            turned: false,
+            content: content.to_owned(),
         };
         let [left, top, right, bottom] = AREA;
         let middle = [0.5 * (left + right), 0.5 * (top + bottom)];
-        out += &text(middle[0], 26.0, "middle", false, &self.title);
-        out += &text(middle[0], bottom + 44.0, "middle", false, &self.labels[0]);
-        out += &text(22.0, middle[1], "middle", true, &self.labels[1]);
+        let mut shapes = vec![
+            text([middle[0], 26.0], Anchor::Middle, &self.title),
+            text([middle[0], bottom + 44.0], Anchor::Middle, &self.labels[0]),
+            Shape::Text {
+                at: [22.0, middle[1]],
+                anchor: Anchor::Middle,
+                turned: true,
+                content: self.labels[1].clone(),
+            },
+        ];
         for (axis, ticks) in axes.iter().map(Axis::ticks).enumerate() {
             for tick in ticks {
                 let mut at = [axes[0].low, axes[1].low];
                 at[axis] = tick;
                 let [x, y] = place(&at);
-                let (to_x, to_y) = if axis == 0 { (x, top) } else { (right, y) };
-                // Writing to a string cannot fail.
-                let _ = writeln!(
-                    out,
-                    "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{to_x:.1}\" y2=\"{to_y:.1}\" stroke=\"#dddddd\"/>"
-                );
+                let to = if axis == 0 { [x, top] } else { [right, y] };
+                shapes.push(Shape::Line([[x, y], to], Line::thin(0xdddddd)));
                 // Sizes are what somebody has chosen.
                 let label = match axes[axis].sizes.is_empty() {
                     true => number(tick),
                     false => tick.to_string(),
                 };
-                out += &if axis == 0 {
-                    text(x, bottom + 20.0, "middle", false, &label)
+                shapes.push(if axis == 0 {
+                    text([x, bottom + 20.0], Anchor::Middle, &label)
                 } else {
-                    text(left - 8.0, y + 4.5, "end", false, &label)
-                };
+                    text([left - 8.0, y + 4.5], Anchor::End, &label)
+                });
             }
         }
-        let _ = writeln!(
-            out,
-            "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#444444\"/>",
-            right - left,
-            bottom - top
-        );
+        shapes.push(Shape::Frame(AREA, Line::thin(0x444444)));
         if axes.iter().any(|axis| axis.is_empty) {
-            out += &text(middle[0], middle[1], "middle", false, "nothing was recorded");
+            shapes.push(text(middle, Anchor::Middle, "nothing was recorded"));
         }
         for (i, curve) in self.curves.iter().enumerate() {
-            let color = COLORS[i % COLORS.len()];
-            let dashes = DASHES[i / COLORS.len() % DASHES.len()];
+            let line = |width| Line {
+                color: COLORS[i % COLORS.len()],
+                width,
+                dashes: DASHES[i / COLORS.len() % DASHES.len()],
+            };
             let points: Vec<[f64; 2]> = curve.points.iter().filter(shown).map(place).collect();
-            let path: String = thinned(&points)
-                .iter()
-                .map(|[x, y]| format!("{x:.1},{y:.1} "))
-                .collect();
             let has_marks = points.len() <= MOST_MARKS;
-            let _ = writeln!(
-                out,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\"{dashes}/>",
-                path.trim_end()
-            );
+            shapes.push(Shape::Curve(thinned(&points), line(1.6)));
             if has_marks {
-                out.extend(points.iter().map(|at| mark(i, *at, color)));
+                shapes.extend(points.iter().map(|at| mark(i, *at)));
             }
             if i > MOST_NAMES {
                 continue;
@@ -144,39 +161,35 @@ impl Chart {
             let y = top + 14.0 + NAME * i as f64;
             if i == MOST_NAMES {
                 let more = format!("and {} more", self.curves.len() - MOST_NAMES);
-                out += &text(right + 14.0, y + 4.5, "start", false, &more);
+                shapes.push(text([right + 14.0, y + 4.5], Anchor::Start, &more));
                 continue;
             }
             if points.len() != 1 {
-                let _ = writeln!(
-                    out,
-                    "<line x1=\"{}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" stroke-width=\"2\"{dashes}/>",
-                    right + 14.0,
-                    right + 36.0
-                );
+                shapes.push(Shape::Line([[right + 14.0, y], [right + 36.0, y]], line(2.0)));
             }
             if has_marks && !points.is_empty() {
-                out += &mark(i, [right + 25.0, y], color);
+                shapes.push(mark(i, [right + 25.0, y]));
             }
-            out += &text(right + 42.0, y + 4.5, "start", false, &curve.name);
+            shapes.push(text([right + 42.0, y + 4.5], Anchor::Start, &curve.name));
         }
-        out + "</svg>\n"
+        Drawing {
+            size: [width, height],
+            shapes,
+        }
     }
 }
 
 /// The mark of a point: with the colours, which are seven, 28 kinds.
-fn mark(curve: usize, [x, y]: [f64; 2], color: &str) -> String {
+fn mark(curve: usize, [x, y]: [f64; 2]) -> Shape {
+    let color = COLORS[curve % COLORS.len()];
     let corners: &[[f64; 2]] = match curve % 4 {
-        0 => return format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\"/>\n"),
+        0 => return Shape::Dot([x, y], 3.5, color),
         1 => &[[-3.2, -3.2], [3.2, -3.2], [3.2, 3.2], [-3.2, 3.2]],
         2 => &[[0.0, -4.5], [4.2, 3.0], [-4.2, 3.0]],
         _ => &[[0.0, -4.8], [4.8, 0.0], [0.0, 4.8], [-4.8, 0.0]],
     };
-    let places: Vec<String> = corners
-        .iter()
-        .map(|[right, down]| format!("{:.1},{:.1}", x + right, y + down))
-        .collect();
-    format!("<polygon points=\"{}\" fill=\"{color}\"/>\n", places.join(" "))
+    let corners = corners.iter().map(|[right, down]| [x + right, y + down]);
+    Shape::Area(corners.collect(), color)
 }
 
 /// The lowest and the highest point of each stretch, where there are more points than can be seen.
@@ -193,15 +206,6 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
         both
     });
     extremes.collect()
-}
-
-fn escape(text: &str) -> String {
-    // XML has neither control characters, however they are written, nor these two.
-    plain(text)
-        .replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 /// A number as an axis shows it.
@@ -410,6 +414,63 @@ mod tests {
             .filter_map(|line| line.split('"').nth(3)?.parse::<f64>().ok())
             .next();
         assert_eq!(height, Some(380.0), "{svg}");
+    }
+
+    #[test]
+    fn a_picture_has_the_same_shapes_in_the_same_places() {
+        let curve = |name: &str, points: &[[f64; 2]]| Curve {
+            name: name.into(),
+            points: points.to_vec(),
+        };
+        let mut chart = Chart {
+            title: String::new(),
+            labels: [String::new(), String::new()],
+            logarithmic: [false; 2],
+            curves: vec![curve("", &[[0.0, 0.0], [10.0, 0.0]]), curve("", &[[5.0, 1.0]])],
+        };
+        let pixels = |chart: &Chart| {
+            let (rgb, [width, height]) = Paper::painted(&chart.drawing());
+            assert_eq!(rgb.len(), 3 * (width * height) as usize);
+            let mut reader = png::Decoder::new(std::io::Cursor::new(chart.png().unwrap()))
+                .read_info()
+                .unwrap();
+            let mut read = vec![0; reader.output_buffer_size().unwrap()];
+            reader.next_frame(&mut read).unwrap();
+            assert!(read == rgb);
+            move |[x, y]: [f64; 2]| {
+                let at = 3 * ((2.0 * y) as usize * width as usize + (2.0 * x) as usize);
+                u32::from(rgb[at]) << 16 | u32::from(rgb[at + 1]) << 8 | u32::from(rgb[at + 2])
+            }
+        };
+        let [left, top, right, bottom] = AREA;
+        let (low, high) = (bottom - (bottom - top) / 22.0, top + (bottom - top) / 22.0);
+        let at = pixels(&chart);
+        // A quarter along the line, a third above it, the square in the middle, the frame, and the margin.
+        assert_eq!(at([left + 0.25 * (right - left) + 7.0, low]), COLORS[0]);
+        assert_eq!(at([left + 0.25 * (right - left) + 7.0, low - 40.0]), 0xffffff);
+        assert_eq!(at([0.5 * (left + right) + 2.0, high + 2.0]), COLORS[1]);
+        assert_eq!(at([0.5 * (left + right) + 6.0, high + 6.0]), 0xffffff);
+        assert_eq!(at([left, 0.5 * (top + bottom) + 9.0]), 0x444444);
+        assert_eq!(at([3.0, 3.0]), 0xffffff);
+        // The eighth curve is broken: seven units of it are drawn, four are not.
+        chart.curves = vec![curve("", &[]); 7];
+        chart.curves.push(curve("", &[[0.0, 0.0], [10.0, 0.0]]));
+        chart.curves.push(curve("", &[[0.0, 1.0]]));
+        let at = pixels(&chart);
+        assert_eq!(at([left + 11.0 * 20.0 + 3.0, low]), COLORS[0]);
+        assert_eq!(at([left + 11.0 * 20.0 + 9.0, low]), 0xdddddd, "a tick");
+        // A title is black on white where it was white.
+        let row = |chart: &Chart| {
+            let at = pixels(chart);
+            (0..600)
+                .filter(|x| at([left + f64::from(*x), 20.0]) != 0xffffff)
+                .count()
+        };
+        assert_eq!(row(&chart), 0);
+        chart.title = "H".repeat(20);
+        assert!(row(&chart) > 20);
+        assert_eq!(chart.file(Path::new("a.PNG")).unwrap(), chart.png().unwrap());
+        assert_eq!(chart.file(Path::new("a.svg")).unwrap(), chart.svg().into_bytes());
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) struct Args {
     /// The table as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// The table as a plot in SVG
+    /// The table as a plot, in SVG or PNG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ pub(super) fn run(what: What, args: &Args, choices: Option<&Choices>) -> Result<
     check_places(
         &[
             ("--csv", args.csv.as_ref(), &["csv"]),
-            ("--plot", args.plot.as_ref(), &["svg"]),
+            ("--plot", args.plot.as_ref(), &["svg", "png"]),
         ],
         None,
     )?;
@@ -125,7 +125,7 @@ pub(super) fn run(what: What, args: &Args, choices: Option<&Choices>) -> Result<
         write(path, show::csv(&rows, &roof, &device).as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        write(path, show::plot(what, &rows, &roof, &device).svg().as_bytes())?;
+        write(path, &show::plot(what, &rows, &roof, &device).file(path)?)?;
     }
     listing.end()
 }

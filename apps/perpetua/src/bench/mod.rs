@@ -59,7 +59,7 @@ enum Command {
         /// Elements at which both are measured, however long that takes (as 1024,16777216); if left out, from 1024 to 4194304
         #[arg(long, value_delimiter = ',', value_name = "ELEMENTS", value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
         sizes: Vec<u32>,
-        /// How many times as fast as the CPU the first GPU is, by size, as a plot in SVG
+        /// How many times as fast as the CPU the first GPU is, by size, as a plot in SVG or PNG
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,
     },
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         #[cfg(feature = "kernels")]
         Command::Memory(args) => return kernels::run(row::What::Memory, args, None),
     };
-    crate::files::check_places(&[("--plot", plot.as_ref(), &["svg"])], None)?;
+    crate::files::check_places(&[("--plot", plot.as_ref(), &["svg", "png"])], None)?;
     let mut devices = Vec::new();
     let mut missing = Vec::new();
     let wanted: Vec<BackendKind> = match backend.is_empty() {
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         drawn.get_or_insert(chart);
     }
     if let (Some(path), Some(chart)) = (plot, drawn) {
-        crate::files::write(path, chart.svg().as_bytes())?;
+        crate::files::write(path, &chart.file(path)?)?;
     }
     listing.end()
 }
