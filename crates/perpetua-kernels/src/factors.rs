@@ -14,7 +14,7 @@ pub enum Factors {
     E4m3,
     /// [`E5m2`](crate::E5m2); as before.
     E5m2,
-    /// `i8`; C holds `i32`, and sums are exact, and wrap.
+    /// `i8`; sums are exact, and wrap. C holds them as `i32`, unless an epilogue or a gate makes floats of them.
     I8,
 }
 

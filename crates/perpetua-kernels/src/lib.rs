@@ -55,7 +55,7 @@ pub use attention::{AttentionBackwardKernel, AttentionKernel, PagedAttentionKern
 pub use byte_floats::{E4m3, E5m2};
 pub use element::Element;
 pub use error::{Error, Result};
-pub use gemm::{Beside, Choice, Choices, Epilogue, Factors, GemmKernel, GroupedGemmKernel, Tuned};
+pub use gemm::{Beside, Choice, Choices, Epilogue, Factors, Gate, GemmKernel, GroupedGemmKernel, Tuned};
 pub use kernel::Kernel;
 pub use lookup::{EmbeddingBackwardKernel, GatherKernel};
 pub use quant::{DequantizeKernel, QuantFormat, QuantGemmKernel, QuantGemvKernel, QuantizeKernel};

@@ -3,8 +3,9 @@
 use perpetua::prelude::*;
 
 use super::Factors;
-use super::epilogue::{Beside, Epilogue};
-use super::staged::{Instance, Lines};
+use super::epilogue::{Beside, Epilogue, Gate};
+use super::gated::Joined;
+use super::instance::{Instance, Lines};
 use super::written::gemm_summed;
 use crate::element::Element;
 
@@ -17,6 +18,8 @@ pub(super) struct Finish {
     name: &'static str,
     /// What stands beside elements, if anything does.
     pub(super) beside: Option<Beside>,
+    /// Whether two columns of the product are one of C.
+    pub(super) joins: bool,
 }
 
 impl Finish {
@@ -26,6 +29,14 @@ impl Finish {
             sums: sums::<E>,
             name: std::any::type_name::<E>(),
             beside,
+            joins: false,
+        }
+    }
+
+    pub(super) fn joined<G: Gate>() -> Finish {
+        Finish {
+            joins: true,
+            ..Finish::of::<Joined<G>>(None)
         }
     }
 }
@@ -45,17 +56,23 @@ impl std::fmt::Debug for Finish {
 /// The kernel that adds up slices, for what C holds.
 fn sums<E: Epilogue>(instance: Instance) -> KernelFn {
     macro_rules! of {
-        ($result:ty) => {
+        ($sum:ty, $result:ty) => {
             match instance.lines {
-                Lines::Halves => gemm_summed::kernel::<E, $result, u16>(),
-                _ => gemm_summed::kernel::<E, $result, u32>(),
+                Lines::Halves => gemm_summed::kernel::<E, $sum, $result, u16>(),
+                _ => gemm_summed::kernel::<E, $sum, $result, u32>(),
+            }
+        };
+        ($sum:ty) => {
+            match instance.result {
+                Element::F32 => of!($sum, f32),
+                Element::F16 => of!($sum, f16),
+                Element::Bf16 => of!($sum, bf16),
             }
         };
     }
-    match (instance.factors, instance.result) {
-        (Factors::I8, _) => of!(i32),
-        (_, Element::F32) => of!(f32),
-        (_, Element::F16) => of!(f16),
-        (_, Element::Bf16) => of!(bf16),
+    match (instance.factors, instance.is_int) {
+        (_, true) => of!(i32, i32),
+        (Factors::I8, false) => of!(i32),
+        _ => of!(f32),
     }
 }

@@ -8,7 +8,7 @@ use perpetua_language::kernel::resident::U32x4;
 
 use super::epilogue::{Beside, Plain};
 use super::finish::Finish;
-use super::staged::{self, Lines};
+use super::instance::{Instance, Lines};
 use super::tile::{MOST_TILES, Tile};
 use super::tune::multiprocessors;
 use super::{Factors, GemmKernel, Schedule};
@@ -104,8 +104,8 @@ fn of_result<'a>(kernel: &GemmKernel, bytes: &'a Buffer<u8>) -> Result<KernelArg
     let KernelArg::Buffer(bytes) = bytes.arg() else {
         return Ok(bytes.arg());
     };
-    Ok(KernelArg::Buffer(match (kernel.factors(), kernel.element) {
-        (Some(Factors::I8), _) => bytes.cast::<i32>()?,
+    Ok(KernelArg::Buffer(match (kernel.is_int(), kernel.element) {
+        (true, _) => bytes.cast::<i32>()?,
         (_, Element::F32) => bytes.cast::<f32>()?,
         (_, Element::F16) => bytes.cast::<f16>()?,
         (_, Element::Bf16) => bytes.cast::<bf16>()?,
@@ -163,18 +163,24 @@ impl GemmKernel {
         }
     }
 
+    /// Whether C holds sums of integers as they are.
+    pub(super) fn is_int(&self) -> bool {
+        self.factors() == Some(Factors::I8) && self.epilogue.is_none()
+    }
+
     pub(super) fn promotes(&self) -> bool {
         self.promoted && self.factors().is_some_and(Factors::is_byte)
     }
 
-    pub(super) fn staged_instance(&self, tile: Tile, lines: Lines) -> staged::Instance {
+    pub(super) fn staged_instance(&self, tile: Tile, lines: Lines) -> Instance {
         let factors = self.factors().unwrap_or(Factors::F16);
-        staged::Instance {
+        Instance {
             factors,
             transposed: self.transposed,
             tile,
             promoted: self.promotes(),
             result: self.element,
+            is_int: self.is_int(),
             lines,
         }
     }
@@ -184,7 +190,7 @@ impl GemmKernel {
         let KernelArg::Buffer(buffer) = c else {
             return Ok((c.clone(), Lines::Words));
         };
-        let is_int = self.factors() == Some(Factors::I8);
+        let is_int = self.is_int();
         let is_right = match is_int {
             true => buffer.element().is::<i32>(),
             false => self.element.is(buffer.element()),
@@ -205,7 +211,7 @@ impl GemmKernel {
         let (line, word) = (buffer.cast_front::<U32x4>(), buffer.cast_front::<u32>());
         let (memory, lines) = match (self.lines(operand), line, word) {
             (Lines::Whole, Ok(line), _) => (line, Lines::Whole),
-            (Lines::Whole | Lines::Words, _, Ok(word)) => (word, Lines::Words),
+            (Lines::Whole | Lines::Words, _, Ok(word)) if !self.joins_halves() => (word, Lines::Words),
             _ => (buffer.cast::<u16>()?, Lines::Halves),
         };
         Ok((KernelArg::Buffer(memory), lines))
@@ -213,16 +219,25 @@ impl GemmKernel {
 
     /// How C can be written if it begins as it should: 16 bytes at a time only where nothing is added to what it was.
     pub(super) fn lines(&self, operand: &Operand) -> Lines {
-        let in_word = if self.element == Element::F32 { 1 } else { 2 };
+        let in_word = if self.is_int() || self.element == Element::F32 {
+            1
+        } else {
+            2
+        };
         let is_whole =
             |unit: usize| operand.pitch.is_multiple_of(unit) && operand.columns.is_multiple_of(unit);
         if self.beta == 0.0 && is_whole(4 * in_word) {
             Lines::Whole
-        } else if is_whole(in_word) {
+        } else if is_whole(in_word) && !self.joins_halves() {
             Lines::Words
         } else {
             Lines::Halves
         }
+    }
+
+    /// Whether a lane has single numbers of 16 bits to write, which columns have been joined to.
+    fn joins_halves(&self) -> bool {
+        self.joins() && self.element != Element::F32
     }
 
     /// `check` has found room for all three.
@@ -242,7 +257,15 @@ impl GemmKernel {
                 takes: "F16 and Bf16, and in stages with what `with_factors` says",
             });
         };
-        if factors == Factors::I8 && (self.alpha != 1.0 || !(self.beta == 0.0 || self.beta == 1.0)) {
+        if self.joins() && !n.is_multiple_of(2) {
+            return Err(Error::Range {
+                kernel: name,
+                what: "n, whose columns are joined in pairs,",
+                found: n,
+                needed: "even".to_owned(),
+            });
+        }
+        if self.is_int() && (self.alpha != 1.0 || !(self.beta == 0.0 || self.beta == 1.0)) {
             return Err(Error::Scales {
                 kernel: name,
                 alpha: self.alpha,
@@ -309,6 +332,7 @@ impl GemmKernel {
         let mut instance = kernel.staged_instance(tile, lines);
         if sliced.is_some() {
             (instance.result, instance.lines) = (Element::F32, Lines::Whole);
+            instance.is_int = factors == Factors::I8;
         }
         // Slices are finished when they are added up.
         let finish = self.finish();
@@ -366,7 +390,7 @@ impl GemmKernel {
         }
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; where several of its elements are
-            // accessed at once, rows are as many times as long, and begin at such a multiple. An epilogue's buffer has what stands beside each element of C, and an epilogue reaches no memory. A and B are described by their shapes, which a launch compares with the
+            // accessed at once, rows are as many times as long, and begin at such a multiple; where columns are joined, C has half of them, and half of what is left of them is compared with. An epilogue's buffer has what stands beside each element of C, and an epilogue reaches no memory. A and B are described by their shapes, which a launch compares with the
             // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
             function = unsafe { unchecked(function) };
         }
@@ -389,9 +413,14 @@ impl GemmKernel {
         x: KernelArg<'_>,
     ) -> Result<()> {
         let [m, n, _] = self.size;
-        let memory = match (lines, memory) {
-            (Lines::Whole, KernelArg::Buffer(buffer)) => KernelArg::Buffer(buffer.cast_front::<u32>()?),
-            (_, memory) => memory,
+        let (memory, lines) = match (lines, memory) {
+            (Lines::Whole, KernelArg::Buffer(buffer)) if self.joins_halves() => {
+                (KernelArg::Buffer(buffer.cast_front::<u16>()?), Lines::Halves)
+            }
+            (Lines::Whole, KernelArg::Buffer(buffer)) => {
+                (KernelArg::Buffer(buffer.cast_front::<u32>()?), Lines::Words)
+            }
+            (lines, memory) => (memory, lines),
         };
         let mut function = (self.finish().sums)(self.staged_instance(Tile::Small, lines));
         if stream.device().backend() == BackendKind::Cuda {

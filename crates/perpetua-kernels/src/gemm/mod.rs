@@ -4,8 +4,10 @@ mod choices;
 mod epilogue;
 mod few_rows;
 mod finish;
+mod gated;
 mod grouped;
 mod in_stages;
+mod instance;
 mod naive;
 mod options;
 mod staged;
@@ -27,7 +29,7 @@ pub use crate::factors::Factors;
 use crate::kernel::{Kernel, ptx_of, unchecked};
 use crate::operand::{Operand, check};
 pub use choices::{Choice, Choices};
-pub use epilogue::{Beside, Epilogue};
+pub use epilogue::{Beside, Epilogue, Gate};
 use finish::Finish;
 pub use grouped::GroupedGemmKernel;
 use tensor_core::{Halves, Instance};
@@ -287,6 +289,11 @@ impl GemmKernel {
         Some([piece(0)?, piece(1)?])
     }
 
+    /// Whether each two columns of the product are one of C.
+    fn joins(&self) -> bool {
+        self.epilogue.is_some_and(|finish| finish.joins)
+    }
+
     /// A, B and C as they are stored.
     fn operands(&self) -> [Operand; 3] {
         let [m, n, k] = self.size;
@@ -311,7 +318,7 @@ impl GemmKernel {
         [
             stored("A", 0, m, k, a),
             stored("B", 1, k, n, b),
-            stored("C", 2, m, n, false),
+            stored("C", 2, m, if self.joins() { n / 2 } else { n }, false),
         ]
     }
 

@@ -1,6 +1,6 @@
 //! What can be asked of products in stages. Must not know how they are launched.
 
-use super::epilogue::{Beside, Epilogue};
+use super::epilogue::{Beside, Epilogue, Gate};
 use super::finish::Finish;
 use super::{Factors, GemmKernel, Schedule};
 use crate::element::Element;
@@ -37,7 +37,7 @@ impl GemmKernel {
             Factors::F16 => self.element = Element::F16,
             Factors::Bf16 => self.element = Element::Bf16,
             Factors::Tf32 => self.element = Element::F32,
-            Factors::I8 => (self.element, self.epilogue) = (Element::F32, None),
+            Factors::I8 => self.element = Element::F32,
             Factors::E4m3 | Factors::E5m2 => {}
         }
         self
@@ -57,15 +57,55 @@ impl GemmKernel {
         self
     }
 
-    /// Does something with each element before it is stored, in stages; launches take one buffer more, of what C holds, in front of C. [`Epilogue`] says how. Products of integers, and other products than
-    /// [`GemmKernel::tensor_core`] and [`GemmKernel::staged`], stay as they are.
-    pub fn with_epilogue<E: Epilogue>(mut self, beside: Beside) -> GemmKernel {
+    /// Does something with each element before it is stored, in stages; launches take one buffer more, of what C holds, in front of C. [`Epilogue`] says how. Of integers C then holds `f32`, or what
+    /// [`GemmKernel::with_element`] says: an epilogue gets the nearest `f32` of `alpha` times the exact sum. Other products than [`GemmKernel::tensor_core`] and [`GemmKernel::staged`] stay as they are.
+    ///
+    /// ```
+    /// use perpetua::device::{BackendKind, Device};
+    /// use perpetua::kernels::{Beside, Epilogue, Factors, GemmKernel, Kernel};
+    /// use perpetua::prelude::*;
+    ///
+    /// /// A scale for each column.
+    /// #[derive(Clone, Copy, GpuType)]
+    /// #[repr(C)]
+    /// struct Scaled {
+    ///     unit: u8,
+    /// }
+    ///
+    /// #[device]
+    /// impl Epilogue for Scaled {
+    ///     fn apply(element: f32, beside: f32) -> f32 {
+    ///         element * beside
+    ///     }
+    /// }
+    ///
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let (a, b) = (device.upload(&[-3i8; 20 * 100])?, device.upload(&[50i8; 10 * 100])?);
+    /// let scales = device.upload(&[0.5f32; 10])?;
+    /// let c = device.zeros::<f32>(20 * 10)?;
+    /// let product = GemmKernel::staged(20, 10, 100).with_factors(Factors::I8).with_transposed(false, true);
+    /// let product = product.with_epilogue::<Scaled>(Beside::Columns);
+    /// product.launch(&device.default_stream(), args![&a, &b, &scales, &c])?;
+    /// assert_eq!(c.read()?, [-7_500.0; 200]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_epilogue<E: Epilogue>(self, beside: Beside) -> GemmKernel {
+        self.finished(Finish::of::<E>(Some(beside)))
+    }
+
+    /// Makes one column of each two, in stages: an even one and the odd one behind it. [`Gate`] says how, and what for. n, which must be even, is the number of columns of the product; C has half as many, and holds of integers what it does with an
+    /// epilogue. `beta` times what C was is added to what the gate gives. Other products than [`GemmKernel::tensor_core`] and [`GemmKernel::staged`] stay as they are.
+    pub fn with_gate<G: Gate>(self) -> GemmKernel {
+        self.finished(Finish::joined::<G>())
+    }
+
+    fn finished(mut self, finish: Finish) -> GemmKernel {
         match self.schedule {
             Schedule::TensorCore(_) => self.schedule = Schedule::Staged(None),
-            Schedule::Staged(_) if self.multiplies != Some(Factors::I8) => {}
+            Schedule::Staged(_) => {}
             _ => return self,
         }
-        self.epilogue = Some(Finish::of::<E>(Some(beside)));
+        self.epilogue = Some(finish);
         self
     }
 

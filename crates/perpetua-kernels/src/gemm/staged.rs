@@ -3,182 +3,15 @@
 
 use perpetua::prelude::*;
 
-use super::Factors;
 use super::epilogue::Epilogue;
-use super::tile::Tile;
-use super::written::{Place, Sink, Written, beside, both, finished, halved, pair};
+use super::gated::store_joined;
+use super::written::{Place, Sink, Sum, Written, beside, both, finished, halved, pair};
 use crate::byte_floats::{E4m3, E5m2};
-use crate::element::{Element, turned};
-
-/// Which instance of the kernel runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Instance {
-    pub(super) factors: Factors,
-    pub(super) transposed: [bool; 2],
-    pub(super) tile: Tile,
-    /// Whether sums of a stage are made by themselves, and added to the others.
-    pub(super) promoted: bool,
-    /// What C holds, where that is a choice.
-    pub(super) result: Element,
-    pub(super) lines: Lines,
-}
-
-/// How C is written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Lines {
-    /// 16 bytes at a time, as [`U32x4`], and never read.
-    Whole,
-    /// A word at a time: an element, or two.
-    Words,
-    /// Half a word at a time.
-    Halves,
-}
-
-impl Instance {
-    /// The kernel, with all its checks.
-    pub(super) fn function<E: Epilogue>(self) -> KernelFn {
-        // By how A and B lie in stages, of factors of 16 bits.
-        macro_rules! halves {
-            ($factor:ty, $result:ty, $kernel:ident, $high:tt, $panels:tt, $wide:tt, $columns:tt, $eighths:tt, $stages:tt) => {
-                match self.transposed {
-                    [false, false] => written!(
-                        $kernel,
-                        $factor,
-                        [[[$factor; 64]; $high]; $stages],
-                        [[[[$factor; 64]; 64]; $wide]; $stages],
-                        $result,
-                        $eighths,
-                        0
-                    ),
-                    [false, true] => written!(
-                        $kernel,
-                        $factor,
-                        [[[$factor; 64]; $high]; $stages],
-                        [[[$factor; 64]; $columns]; $stages],
-                        $result,
-                        $eighths,
-                        0
-                    ),
-                    [true, false] => written!(
-                        $kernel,
-                        $factor,
-                        [[[[$factor; 64]; 64]; $panels]; $stages],
-                        [[[[$factor; 64]; 64]; $wide]; $stages],
-                        $result,
-                        $eighths,
-                        0
-                    ),
-                    [true, true] => written!(
-                        $kernel,
-                        $factor,
-                        [[[[$factor; 64]; 64]; $panels]; $stages],
-                        [[[$factor; 64]; $columns]; $stages],
-                        $result,
-                        $eighths,
-                        0
-                    ),
-                }
-            };
-            ($factor:ty, $result:ty) => {
-                match self.tile {
-                    Tile::Pair => halves!($factor, $result, gemm_staged_pair, 128, 2, 4, 256, 32, 4),
-                    Tile::Large => halves!($factor, $result, gemm_staged, 128, 2, 4, 256, 32, 4),
-                    Tile::Small => halves!($factor, $result, gemm_staged_low, 64, 1, 2, 128, 16, 8),
-                    Tile::Thin => halves!($factor, $result, gemm_staged, 128, 2, 1, 64, 8, 8),
-                    _ => halves!($factor, $result, gemm_staged, 128, 2, 2, 128, 16, 6),
-                }
-            };
-            ($factor:ty) => {
-                match self.result {
-                    Element::F32 => halves!($factor, f32),
-                    _ => halves!($factor, $factor),
-                }
-            };
-        }
-        // Of others, whose depth goes along rows.
-        macro_rules! along {
-            ($factor:ty, $depth:tt, $result:ty) => {
-                match self.tile {
-                    Tile::Pair => along!(
-                        $factor,
-                        $depth,
-                        $result,
-                        gemm_staged_pair,
-                        128,
-                        256,
-                        32,
-                        4,
-                        0
-                    ),
-                    Tile::Large => along!($factor, $depth, $result, gemm_staged, 128, 256, 32, 4, 0),
-                    Tile::Small => along!($factor, $depth, $result, gemm_staged_low, 64, 128, 16, 8, 0),
-                    Tile::Thin => along!($factor, $depth, $result, gemm_staged, 128, 64, 8, 8, 0),
-                    _ => along!($factor, $depth, $result, gemm_staged, 128, 128, 16, 6, 0),
-                }
-            };
-            ($factor:ty, $depth:tt, $result:ty, $kernel:ident, $high:tt, $columns:tt, $eighths:tt, $stages:tt, $promoted:tt) => {
-                written!(
-                    $kernel,
-                    $factor,
-                    [[[$factor; $depth]; $high]; $stages],
-                    [[[$factor; $depth]; $columns]; $stages],
-                    $result,
-                    $eighths,
-                    $promoted
-                )
-            };
-        }
-        macro_rules! bytes {
-            ($factor:ty) => {
-                match self.result {
-                    Element::F32 => bytes!($factor, f32),
-                    Element::F16 => bytes!($factor, f16),
-                    Element::Bf16 => bytes!($factor, bf16),
-                }
-            };
-            ($factor:ty, $result:ty) => {
-                match (self.promoted, self.tile) {
-                    (false, _) => along!($factor, 128, $result),
-                    (true, Tile::SquarePair) => {
-                        along!($factor, 128, $result, gemm_staged_pair, 128, 128, 16, 6, 1)
-                    }
-                    (true, Tile::Small) => {
-                        along!($factor, 128, $result, gemm_staged_low, 64, 128, 16, 8, 1)
-                    }
-                    (true, Tile::Thin) => along!($factor, 128, $result, gemm_staged, 128, 64, 8, 8, 1),
-                    (true, _) => along!($factor, 128, $result, gemm_staged, 128, 128, 16, 6, 1),
-                }
-            };
-        }
-        macro_rules! written {
-            ($kernel:ident, $factor:ty, $a:ty, $b:ty, $result:ty, $eighths:tt, $promoted:tt) => {
-                match self.lines {
-                    Lines::Whole => {
-                        $kernel::kernel::<E, $factor, $a, $b, $result, U32x4, $eighths, $promoted>()
-                    }
-                    Lines::Words => {
-                        $kernel::kernel::<E, $factor, $a, $b, $result, u32, $eighths, $promoted>()
-                    }
-                    Lines::Halves => {
-                        $kernel::kernel::<E, $factor, $a, $b, $result, u16, $eighths, $promoted>()
-                    }
-                }
-            };
-        }
-        match self.factors {
-            Factors::F16 => halves!(f16),
-            Factors::Bf16 => halves!(bf16),
-            Factors::Tf32 => along!(f32, 32, f32),
-            Factors::I8 => along!(i8, 128, i32),
-            Factors::E4m3 => bytes!(E4m3),
-            Factors::E5m2 => bytes!(E5m2),
-        }
-    }
-}
+use crate::element::turned;
 
 /// What A and B hold.
 #[device]
-trait Factor: GpuType {
+pub(super) trait Factor: GpuType {
     /// How deep a stage is.
     const DEPTH: usize;
 }
@@ -246,6 +79,7 @@ fn product<
     T: Factor,
     A: GpuType,
     B: GpuType,
+    S: Sum,
     O: Written,
     C: Sink,
     const HIGH: usize,
@@ -321,14 +155,14 @@ fn product<
         let mut unit = first;
         while unit < units {
             let [from, to] = slice(unit % parts, parts, turns);
-            let mut sums = [[[O::none(); 2]; 2]; EIGHTHS];
+            let mut sums = [[[S::none(); 2]; 2]; EIGHTHS];
             for _i in from..to {
                 if PROMOTED == 1 {
-                    let part = multiply_stage([[[O::none(); 2]; 2]; EIGHTHS]);
+                    let part = multiply_stage([[[S::none(); 2]; 2]; EIGHTHS]);
                     for i in 0..EIGHTHS {
                         for j in 0..2 {
                             for l in 0..2 {
-                                sums[i][j][l] = O::plus(sums[i][j][l], part[i][j][l]);
+                                sums[i][j][l] = S::plus(sums[i][j][l], part[i][j][l]);
                             }
                         }
                     }
@@ -360,14 +194,18 @@ fn product<
                     x_row,
                     x_column,
                 };
-                if C::is_line() && O::is_half() {
+                if E::joins() {
+                    let line = beyond + (y + j * 8) * c_pitch + left / 2;
+                    let room = (n - left.min(n)) / 2;
+                    store_joined::<E, S, O, C, EIGHTHS>(sums, j, lane, is_row, line, room, alpha, beta, c);
+                } else if C::is_line() && O::is_half() {
                     // Four lanes that have two columns of each eight come to have all of every fourth eight.
                     for i in 0..EIGHTHS / 4 {
                         let four = [
-                            pair::<E, O>(sums[i * 4][j], alpha, beside(place, i * 32), x),
-                            pair::<E, O>(sums[i * 4 + 1][j], alpha, beside(place, i * 32 + 8), x),
-                            pair::<E, O>(sums[i * 4 + 2][j], alpha, beside(place, i * 32 + 16), x),
-                            pair::<E, O>(sums[i * 4 + 3][j], alpha, beside(place, i * 32 + 24), x),
+                            pair::<E, S, O>(sums[i * 4][j], alpha, beside(place, i * 32), x),
+                            pair::<E, S, O>(sums[i * 4 + 1][j], alpha, beside(place, i * 32 + 8), x),
+                            pair::<E, S, O>(sums[i * 4 + 2][j], alpha, beside(place, i * 32 + 16), x),
+                            pair::<E, S, O>(sums[i * 4 + 3][j], alpha, beside(place, i * 32 + 24), x),
                         ];
                         let four = turned(four, lane);
                         let eighth = i * 4 + (lane % 4) as usize;
@@ -378,8 +216,8 @@ fn product<
                 } else if C::is_line() {
                     // Two lanes that have two columns of each eight come to have four of every second eight.
                     for i in 0..EIGHTHS / 2 {
-                        let near = both::<E, O>(sums[i * 2][j], alpha, beside(place, i * 16), x);
-                        let far = both::<E, O>(sums[i * 2 + 1][j], alpha, beside(place, i * 16 + 8), x);
+                        let near = both::<E, S, O>(sums[i * 2][j], alpha, beside(place, i * 16), x);
+                        let far = both::<E, S, O>(sums[i * 2 + 1][j], alpha, beside(place, i * 16 + 8), x);
                         let four = halved(near, far, lane);
                         let fourth = i * 4 + (lane % 2 * 2 + lane / 2 % 2) as usize;
                         if is_row && left + fourth * 4 < n {
@@ -398,8 +236,9 @@ fn product<
                                 high_before = Some(O::of_word(c[at].to_word() >> 16));
                             }
                             let place = beside(place, i * 8);
-                            let low = finished::<E, O>(low, low_before, alpha, beta, place, x);
-                            let high = finished::<E, O>(high, high_before, alpha, beta, beside(place, 1), x);
+                            let low = finished::<E, S, O>(low, low_before, alpha, beta, place, x);
+                            let high =
+                                finished::<E, S, O>(high, high_before, alpha, beta, beside(place, 1), x);
                             c[at] = C::word(low.to_word() | high.to_word() << 16);
                         }
                     }
@@ -412,7 +251,7 @@ fn product<
                                 if beta != 0.0 {
                                     before = Some(O::of_word(c[first + (i * 8 + l)].to_word()));
                                 }
-                                let number = finished::<E, O>(
+                                let number = finished::<E, S, O>(
                                     sums[i][j][l],
                                     before,
                                     alpha,
@@ -440,11 +279,12 @@ macro_rules! staged {
             clippy::too_many_arguments,
             reason = "a kernel's arguments are its buffers and its shapes"
         )]
-        fn $name<
+        pub(super) fn $name<
             E: Epilogue,
             T: Factor,
             A: GpuType,
             B: GpuType,
+            S: Sum,
             O: Written,
             C: Sink,
             const EIGHTHS: usize,
@@ -477,7 +317,7 @@ macro_rules! staged {
             c: &mut [C],
         ) {
             $($declares)*
-            product::<E, T, A, B, O, C, $high, EIGHTHS, $together, PROMOTED>(
+            product::<E, T, A, B, S, O, C, $high, EIGHTHS, $together, PROMOTED>(
                 m, n, k, a_rows, a_columns, a_pitch, b_rows, b_columns, b_pitch, batch, a_apart, b_apart, c_apart, slices, apart, c_pitch, x_layer, x_row, x_column, alpha, beta, a, b, x, c,
             );
         }

@@ -3,27 +3,78 @@
 use perpetua::prelude::*;
 
 use super::epilogue::Epilogue;
+use super::gated::joined;
 use super::naive::scaled;
 use crate::element::Paired;
+
+/// What products are added up in.
+#[device]
+pub(super) trait Sum: GpuType {
+    /// No sum yet.
+    fn none() -> Self;
+    /// The sum of these bits, as 32 bits have it.
+    fn sum_of(word: u32) -> Self;
+    /// Its bits.
+    fn as_word(self) -> u32;
+    /// Both sums.
+    fn plus(a: Self, b: Self) -> Self;
+    /// The nearest `f32`.
+    fn wide(self) -> f32;
+}
+
+#[device]
+impl Sum for f32 {
+    fn none() -> f32 {
+        0.0
+    }
+
+    fn sum_of(word: u32) -> f32 {
+        f32::from_bits(word)
+    }
+
+    fn as_word(self) -> u32 {
+        self.to_bits()
+    }
+
+    fn plus(a: f32, b: f32) -> f32 {
+        a + b
+    }
+
+    fn wide(self) -> f32 {
+        self
+    }
+}
+
+#[device]
+impl Sum for i32 {
+    fn none() -> i32 {
+        0
+    }
+
+    fn sum_of(word: u32) -> i32 {
+        word as i32
+    }
+
+    fn as_word(self) -> u32 {
+        self as u32
+    }
+
+    fn plus(a: i32, b: i32) -> i32 {
+        a.wrapping_add(b)
+    }
+
+    fn wide(self) -> f32 {
+        self as f32
+    }
+}
 
 /// What C holds.
 #[device]
 pub(super) trait Written: GpuType {
-    /// What products are added up in.
-    type Sum: GpuType;
-
     /// Whether two of them are a word, else one.
     fn is_half() -> bool;
-    /// No sum yet.
-    fn none() -> Self::Sum;
-    /// The sum of these bits, as 32 bits have it.
-    fn sum_of(word: u32) -> Self::Sum;
-    /// Both sums.
-    fn plus(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// What is stored for a sum, and what was there before.
-    fn of(sum: Self::Sum, before: Option<Self>, alpha: f32, beta: f32) -> Self;
-    /// The same as a number that is still to be rounded.
-    fn exactly(sum: Self::Sum, before: Option<Self>, alpha: f32, beta: f32) -> f32;
+    /// Whether it is a sum of integers as it is, or added to what was there: nothing is multiplied with it.
+    fn is_int() -> bool;
     /// The nearest of these numbers, and the number that one is.
     fn nearest(number: f32) -> Self;
     fn number(self) -> f32;
@@ -35,30 +86,12 @@ pub(super) trait Written: GpuType {
 
 #[device]
 impl Written for f16 {
-    type Sum = f32;
-
     fn is_half() -> bool {
         true
     }
 
-    fn none() -> f32 {
-        0.0
-    }
-
-    fn sum_of(word: u32) -> f32 {
-        f32::from_bits(word)
-    }
-
-    fn plus(a: f32, b: f32) -> f32 {
-        a + b
-    }
-
-    fn of(sum: f32, before: Option<f16>, alpha: f32, beta: f32) -> f16 {
-        f16::from_f32(scaled(sum, before.map(|before| before.to_f32()), alpha, beta))
-    }
-
-    fn exactly(sum: f32, before: Option<f16>, alpha: f32, beta: f32) -> f32 {
-        scaled(sum, before.map(|before| before.to_f32()), alpha, beta)
+    fn is_int() -> bool {
+        false
     }
 
     fn nearest(number: f32) -> f16 {
@@ -80,30 +113,12 @@ impl Written for f16 {
 
 #[device]
 impl Written for bf16 {
-    type Sum = f32;
-
     fn is_half() -> bool {
         true
     }
 
-    fn none() -> f32 {
-        0.0
-    }
-
-    fn sum_of(word: u32) -> f32 {
-        f32::from_bits(word)
-    }
-
-    fn plus(a: f32, b: f32) -> f32 {
-        a + b
-    }
-
-    fn of(sum: f32, before: Option<bf16>, alpha: f32, beta: f32) -> bf16 {
-        bf16::from_f32(scaled(sum, before.map(|before| before.to_f32()), alpha, beta))
-    }
-
-    fn exactly(sum: f32, before: Option<bf16>, alpha: f32, beta: f32) -> f32 {
-        scaled(sum, before.map(|before| before.to_f32()), alpha, beta)
+    fn is_int() -> bool {
+        false
     }
 
     fn nearest(number: f32) -> bf16 {
@@ -125,30 +140,12 @@ impl Written for bf16 {
 
 #[device]
 impl Written for f32 {
-    type Sum = f32;
-
     fn is_half() -> bool {
         false
     }
 
-    fn none() -> f32 {
-        0.0
-    }
-
-    fn sum_of(word: u32) -> f32 {
-        f32::from_bits(word)
-    }
-
-    fn plus(a: f32, b: f32) -> f32 {
-        a + b
-    }
-
-    fn of(sum: f32, before: Option<f32>, alpha: f32, beta: f32) -> f32 {
-        scaled(sum, before, alpha, beta)
-    }
-
-    fn exactly(sum: f32, before: Option<f32>, alpha: f32, beta: f32) -> f32 {
-        scaled(sum, before, alpha, beta)
+    fn is_int() -> bool {
+        false
     }
 
     fn nearest(number: f32) -> f32 {
@@ -168,36 +165,14 @@ impl Written for f32 {
     }
 }
 
-/// Sums of integers are stored as they are, or added to what was there: nothing is multiplied with them.
 #[device]
 impl Written for i32 {
-    type Sum = i32;
-
     fn is_half() -> bool {
         false
     }
 
-    fn none() -> i32 {
-        0
-    }
-
-    fn sum_of(word: u32) -> i32 {
-        word as i32
-    }
-
-    fn plus(a: i32, b: i32) -> i32 {
-        a.wrapping_add(b)
-    }
-
-    fn of(sum: i32, before: Option<i32>, _alpha: f32, _beta: f32) -> i32 {
-        match before {
-            Some(before) => sum.wrapping_add(before),
-            None => sum,
-        }
-    }
-
-    fn exactly(sum: i32, _before: Option<i32>, _alpha: f32, _beta: f32) -> f32 {
-        sum as f32
+    fn is_int() -> bool {
+        true
     }
 
     fn nearest(number: f32) -> i32 {
@@ -326,8 +301,8 @@ pub(super) struct Place {
 
 /// What is stored for a sum, and what was there before.
 #[device]
-pub(super) fn finished<E: Epilogue, O: Written>(
-    sum: O::Sum,
+pub(super) fn finished<E: Epilogue, S: Sum, O: Written>(
+    sum: S,
     before: Option<O>,
     alpha: f32,
     beta: f32,
@@ -339,9 +314,22 @@ pub(super) fn finished<E: Epilogue, O: Written>(
         if at.row < at.rows && at.column < at.columns {
             beside = x[at.x_from + at.row * at.x_row + at.column * at.x_column].number();
         }
-        O::nearest(E::apply(O::exactly(sum, before, alpha, beta), beside))
+        O::nearest(E::apply(
+            scaled(sum.wide(), before.map(|before| before.number()), alpha, beta),
+            beside,
+        ))
+    } else if O::is_int() {
+        match before {
+            Some(before) => O::of_word(sum.as_word().wrapping_add(before.to_word())),
+            None => O::of_word(sum.as_word()),
+        }
     } else {
-        O::of(sum, before, alpha, beta)
+        O::nearest(scaled(
+            sum.wide(),
+            before.map(|before| before.number()),
+            alpha,
+            beta,
+        ))
     }
 }
 
@@ -356,17 +344,22 @@ pub(super) fn beside(at: Place, columns: usize) -> Place {
 
 /// Two sums, one beside the other, as a word.
 #[device]
-pub(super) fn pair<E: Epilogue, O: Written>(sums: [O::Sum; 2], alpha: f32, at: Place, x: &[O]) -> u32 {
-    let low = finished::<E, O>(sums[0], None, alpha, 0.0, at, x).to_word();
-    low | finished::<E, O>(sums[1], None, alpha, 0.0, beside(at, 1), x).to_word() << 16
+pub(super) fn pair<E: Epilogue, S: Sum, O: Written>(sums: [S; 2], alpha: f32, at: Place, x: &[O]) -> u32 {
+    let low = finished::<E, S, O>(sums[0], None, alpha, 0.0, at, x).to_word();
+    low | finished::<E, S, O>(sums[1], None, alpha, 0.0, beside(at, 1), x).to_word() << 16
 }
 
 /// Two sums as words.
 #[device]
-pub(super) fn both<E: Epilogue, O: Written>(sums: [O::Sum; 2], alpha: f32, at: Place, x: &[O]) -> [u32; 2] {
+pub(super) fn both<E: Epilogue, S: Sum, O: Written>(
+    sums: [S; 2],
+    alpha: f32,
+    at: Place,
+    x: &[O],
+) -> [u32; 2] {
     [
-        finished::<E, O>(sums[0], None, alpha, 0.0, at, x).to_word(),
-        finished::<E, O>(sums[1], None, alpha, 0.0, beside(at, 1), x).to_word(),
+        finished::<E, S, O>(sums[0], None, alpha, 0.0, at, x).to_word(),
+        finished::<E, S, O>(sums[1], None, alpha, 0.0, beside(at, 1), x).to_word(),
     ]
 }
 
@@ -389,7 +382,7 @@ pub(super) fn halved(near: [u32; 2], far: [u32; 2], lane: u32) -> [u32; 4] {
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
-pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
+pub(super) fn gemm_summed<E: Epilogue, S: Sum, O: Written, C: Sink>(
     m: usize,
     n: usize,
     slices: usize,
@@ -407,12 +400,12 @@ pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
     let fours = n.div_ceil(4);
     let (row, first) = (global_id_x() / fours, global_id_x() % fours * 4);
     if row < m {
-        let mut sums = [O::none(); 4];
+        let mut sums = [S::none(); 4];
         for slice in 0..slices {
             let U32x4 { x, y, z, w } = from[(slice * apart + row * from_pitch + first) / 4];
             let words = [x, y, z, w];
             for i in 0..4 {
-                sums[i] = O::plus(sums[i], O::sum_of(words[i]));
+                sums[i] = S::plus(sums[i], S::sum_of(words[i]));
             }
         }
         let at = row * c_pitch + first;
@@ -425,7 +418,19 @@ pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
             x_row,
             x_column,
         };
-        if O::is_half() && !C::is_half() {
+        if E::joins() {
+            for i in 0..2 {
+                if first + i * 2 < n {
+                    let at = row * c_pitch + first / 2 + i;
+                    let mut before = None;
+                    if beta != 0.0 {
+                        before = Some(O::of_word(c[at].to_word()));
+                    }
+                    let both = [sums[i * 2], sums[i * 2 + 1]];
+                    c[at] = C::word(joined::<E, S, O>(both, before, alpha, beta).to_word());
+                }
+            }
+        } else if O::is_half() && !C::is_half() {
             for i in 0..2 {
                 if first + i * 2 < n {
                     let at = at / 2 + i;
@@ -435,9 +440,9 @@ pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
                         high = Some(O::of_word(c[at].to_word() >> 16));
                     }
                     let place = beside(place, i * 2);
-                    let low = finished::<E, O>(sums[i * 2], low, alpha, beta, place, x).to_word();
-                    let high =
-                        finished::<E, O>(sums[i * 2 + 1], high, alpha, beta, beside(place, 1), x).to_word();
+                    let low = finished::<E, S, O>(sums[i * 2], low, alpha, beta, place, x).to_word();
+                    let high = finished::<E, S, O>(sums[i * 2 + 1], high, alpha, beta, beside(place, 1), x)
+                        .to_word();
                     c[at] = C::word(low | high << 16);
                 }
             }
@@ -448,7 +453,7 @@ pub(super) fn gemm_summed<E: Epilogue, O: Written, C: Sink>(
                     if beta != 0.0 {
                         before = Some(O::of_word(c[at + i].to_word()));
                     }
-                    let number = finished::<E, O>(sums[i], before, alpha, beta, beside(place, i), x);
+                    let number = finished::<E, S, O>(sums[i], before, alpha, beta, beside(place, i), x);
                     c[at + i] = C::word(number.to_word());
                 }
             }

@@ -12,7 +12,7 @@ use crate::harness::{Case, Stored, compare, in_f64};
 /// Adds what stands beside an element, and keeps it from falling below -1.
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Bounded {
+pub(crate) struct Bounded {
     unit: u8,
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
-const TILES: [[usize; 2]; 6] = [
+pub(crate) const TILES: [[usize; 2]; 6] = [
     [256, 256],
     [128, 256],
     [256, 128],
@@ -178,7 +178,7 @@ const TILES: [[usize; 2]; 6] = [
 ];
 
 /// Whether the device multiplies in stages; where not, that it says so.
-fn has_stages(case: &Case) -> Result<bool, Failed> {
+pub(crate) fn has_stages(case: &Case) -> Result<bool, Failed> {
     if case.device.info().capabilities.contains(&Capability::Stages) {
         return Ok(true);
     }

@@ -14,6 +14,7 @@ mod gemm;
 mod gradients;
 mod grouped;
 mod harness;
+mod joined;
 mod moving;
 mod pointwise;
 mod quant;
@@ -31,7 +32,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 41] = [
+const TESTS: [Test; 43] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -41,6 +42,12 @@ const TESTS: [Test; 41] = [
     ("gemm, staged", 40, gemm::staged),
     ("gemm, staged, factors", 80, gemm::staged_factors),
     ("gemm, staged, batched", 40, gemm::batched),
+    (
+        "gemm, staged, joined columns and scaled integers",
+        60,
+        joined::joined,
+    ),
+    ("gemm, staged, joined columns refused", 1, joined::refused),
     ("gemm, tuned", 1, tuned::tuned),
     ("softmax", 60, rows::softmax),
     ("layer norm", 60, rows::layer_norm),
