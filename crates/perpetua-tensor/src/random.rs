@@ -88,6 +88,25 @@ impl Random {
                 + low
         })
     }
+
+    /// The numbers below `count` in random order, as `i32`: the order of as many random bits. Of two whose 32 bits are equal (a pair in 2^32) the smaller
+    /// one comes first. [`Tensor::index_select`] brings elements into that order.
+    ///
+    /// ```
+    /// use perpetua_device::{BackendKind, Device};
+    /// use perpetua_tensor::Random;
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let mut order = Random::new(7, &device).permutation(100).to_vec::<i32>()?;
+    /// assert!(!order.is_sorted());
+    /// order.sort();
+    /// assert_eq!(order, (0..100).collect::<Vec<i32>>());
+    /// # Ok::<(), perpetua_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn permutation(&self, count: usize) -> Tensor {
+        let at = here!();
+        crate::place::inside(at, || self.bits_at(&[count], at).argsort(0, false))
+    }
 }
 
 /// Multipliers and key steps of Philox 4x32.

@@ -1,7 +1,7 @@
 //! Views: other shapes of the same elements, without copies. Each is an operation like any other, whose index is computed where its elements
 //! are wanted.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use std::panic::Location;
 
 use smallvec::SmallVec;
@@ -76,16 +76,55 @@ impl From<RangeTo<isize>> for Slice {
     }
 }
 
+impl From<RangeToInclusive<isize>> for Slice {
+    fn from(range: RangeToInclusive<isize>) -> Slice {
+        Slice {
+            end: behind(range.end),
+            ..Slice::every(1)
+        }
+    }
+}
+
+impl From<RangeInclusive<isize>> for Slice {
+    fn from(range: RangeInclusive<isize>) -> Slice {
+        Slice {
+            start: Some(*range.start()),
+            ..Slice::from(..=*range.end())
+        }
+    }
+}
+
 impl From<isize> for Slice {
     fn from(index: isize) -> Slice {
         Slice {
-            start: Some(index),
-            // Behind -1 there is no place with a number.
-            end: index.checked_add(1).filter(|end| *end != 0),
-            step: 1,
             is_index: true,
+            ..Slice::from(index..=index)
         }
     }
+}
+
+// Behind -1 there is no place with a number.
+fn behind(place: isize) -> Option<isize> {
+    place.checked_add(1).filter(|end| *end != 0)
+}
+
+/// Slices of axes, from the first one on, as [`Tensor::slice`] and [`Tensor::assign`] take them: indices and Rust's ranges, a step behind `;`.
+///
+/// ```
+/// use perpetua_device::{BackendKind, Device};
+/// use perpetua_tensor::{Tensor, s};
+/// let device = Device::new(BackendKind::Cpu, 0)?;
+/// let x = Tensor::arange(0, 12, 1, &device).reshape([3, 4]);
+/// assert_eq!(x.slice(s![-1, 1..]).to_vec::<i32>()?, [9, 10, 11]);
+/// assert_eq!(x.slice(s![.., ..;-2]).to_vec::<i32>()?, [3, 1, 7, 5, 11, 9]);
+/// assert_eq!(x.slice(s![0..=1, 0]).shape(), [2, 1]);
+/// # Ok::<(), perpetua_tensor::Error>(())
+/// ```
+#[macro_export]
+macro_rules! s {
+    ($($part:expr $(; $step:expr)?),* $(,)?) => {
+        [$($crate::Slice::from($part)$(.step($step))?),*]
+    };
 }
 
 /// A part of an axis, resolved: the first element, how many, the step, and whether backwards.

@@ -470,7 +470,7 @@ fn products_are_summed_along_the_inner_axis() {
 
 #[test]
 fn random_numbers_are_the_same_everywhere() {
-    let mut all: Vec<Vec<f32>> = Vec::new();
+    let mut all = Vec::new();
     for device in devices() {
         let random = Random::new(42, &device);
         let (uniform, normal) = (random.uniform([50, 7]), random.normal([33]));
@@ -481,10 +481,17 @@ fn random_numbers_are_the_same_everywhere() {
             &random.bits([8, 8]).slice([Slice::every(3)]).transpose(),
         );
         check("integers", &random.integers(-3, 4, [100]));
-        all.push(uniform.to_vec().expect("floats"));
+        // In kernels, and, of more numbers, on the CPU by the host.
+        let orders = [300, 5000].map(|count| random.permutation(count).to_vec::<i32>().expect("an order"));
+        for order in &orders {
+            let mut places: Vec<i32> = order.clone();
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..order.len() as i32) && !order.is_sorted());
+        }
+        all.push((uniform.to_vec::<f32>().expect("floats"), orders));
     }
     assert!(all.iter().all(|numbers| *numbers == all[0]));
-    assert!(all[0].iter().all(|x| (0.0..1.0).contains(x)));
+    assert!(all[0].0.iter().all(|x| (0.0..1.0).contains(x)));
     // What the library Random123 gives for a counter and a key of zeros.
     assert_eq!(
         Random::new(0, &cpu()).bits([1]).to_vec::<u32>().expect("bits"),
