@@ -64,19 +64,32 @@ fn float(dtype: DType, bits: u64) -> f64 {
 /// Holds a tensor that a device computes against plain evaluation.
 #[allow(dead_code, reason = "each test has the part that it needs")]
 pub(crate) fn check(what: &str, tensor: &Tensor) {
-    let expected =
-        perpetua_tensor::testing::evaluate(tensor).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let found = perpetua_tensor::testing::bits(tensor).unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!(found.len(), expected.len(), "{what}");
+    if let Some(difference) = difference(tensor) {
+        panic!("{what}: {difference}");
+    }
+}
+
+/// Where a tensor that a device computes differs from plain evaluation.
+#[allow(dead_code, reason = "each test has the part that it needs")]
+pub(crate) fn difference(tensor: &Tensor) -> Option<String> {
+    let all = perpetua_tensor::testing::evaluate(tensor)
+        .and_then(|expected| Ok((expected, perpetua_tensor::testing::bits(tensor)?)));
+    let (expected, found) = match all {
+        Ok(all) => all,
+        Err(error) => return Some(error.to_string()),
+    };
+    if found.len() != expected.len() {
+        return Some(format!("{} elements, expected {}", found.len(), expected.len()));
+    }
     let sizes = expected.iter().map(|bits| float(tensor.dtype(), *bits).abs());
     let size = sizes.filter(|size| size.is_finite()).fold(0.0, f64::max);
-    for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        assert!(
-            agree(tensor.device(), tensor.dtype(), size, *found, *expected),
-            "{what}: element {i} of {tensor:?} on {:?} is {found:#x}, expected {expected:#x}",
-            tensor.device()
-        );
-    }
+    let mut all = found.iter().zip(&expected).enumerate();
+    let (i, (found, expected)) = all
+        .find(|(_, (found, expected))| !agree(tensor.device(), tensor.dtype(), size, **found, **expected))?;
+    Some(format!(
+        "element {i} of {tensor:?} on {:?} is {found:#x}, expected {expected:#x}",
+        tensor.device()
+    ))
 }
 
 /// Values of a type: ordinary ones, and where the type has them edges.
