@@ -1,5 +1,5 @@
-//! Tensors in files: NumPy's `.npy`, and with the feature `safetensors` several by name. What a file says is not trusted: what does not fit is an
-//! error.
+//! Tensors in files: NumPy's `.npy`, with the feature `npz` its `.npz`, and with the feature `safetensors` several by name; with the feature `mmap` also as memory that files
+//! are mapped to. What a file says is not trusted: what does not fit is an error.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -18,8 +18,56 @@ pub(crate) fn failed(path: &Path, cause: impl ToString) -> Error {
     }
 }
 
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| failed(path, error))
+/// What a file holds.
+pub(crate) enum Contents {
+    Read(Vec<u8>),
+    #[cfg(feature = "mmap")]
+    Mapped(crate::map::Map),
+}
+
+impl Contents {
+    pub(crate) fn read(path: &Path) -> Result<Contents> {
+        let read = std::fs::read(path).map_err(|error| failed(path, error));
+        read.map(Contents::Read)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Contents::Read(bytes) => bytes,
+            #[cfg(feature = "mmap")]
+            Contents::Mapped(map) => map.bytes(),
+        }
+    }
+
+    /// A tensor of a part of the bytes. Whatever is not 0 is true.
+    #[track_caller]
+    pub(crate) fn tensor(
+        &self,
+        part: &[u8],
+        dtype: DType,
+        shape: &[usize],
+        device: &Device,
+    ) -> Result<Tensor> {
+        let tensor = match self {
+            #[cfg(feature = "mmap")]
+            Contents::Mapped(map) if map.serves(part, dtype, device) => {
+                map.tensor(part, dtype, shape, device)
+            }
+            _ if dtype == DType::Bool => {
+                let truths: Vec<u8> = part.iter().map(|byte| u8::from(*byte != 0)).collect();
+                Tensor::from_bytes(&truths, dtype, shape, device, here!())
+            }
+            _ => Tensor::from_bytes(part, dtype, shape, device, here!()),
+        };
+        tensor.check().map(|()| tensor)
+    }
+
+    /// As a `.npy` file.
+    #[track_caller]
+    pub(crate) fn array(&self, path: &Path, device: &Device) -> Result<Tensor> {
+        let array = npy::read(self.bytes()).map_err(|cause| failed(path, cause))?;
+        self.tensor(array.bytes, array.element, &array.shape, device)
+    }
 }
 
 // A file that is there is whole: what is written takes its place at the end.
@@ -33,15 +81,6 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = std::fs::remove_file(&part);
         failed(path, error)
     })
-}
-
-/// A tensor of a file's bytes. Whatever is not 0 is true.
-#[track_caller]
-pub(crate) fn tensor(mut bytes: Vec<u8>, dtype: DType, shape: &[usize], device: &Device) -> Tensor {
-    if dtype == DType::Bool {
-        bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-    }
-    Tensor::from_bytes(&bytes, dtype, shape, device, here!())
 }
 
 impl Tensor {
@@ -64,9 +103,7 @@ impl Tensor {
     #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
         let path = path.as_ref();
-        let array = npy::read(&read(path)?).map_err(|cause| failed(path, cause))?;
-        let loaded = tensor(array.bytes, array.element, &array.shape, device);
-        loaded.check().map(|()| loaded)
+        Contents::read(path)?.array(path, device)
     }
 
     /// Writes it as `numpy.load` reads it. Waits for the device. A file that is there is replaced by a whole one.

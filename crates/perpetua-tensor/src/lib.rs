@@ -28,6 +28,8 @@ mod place;
 #[cfg(feature = "linalg")]
 mod algebra;
 mod anomaly;
+#[cfg(any(feature = "nalgebra", feature = "ndarray"))]
+mod arrays;
 pub mod backends;
 mod combine;
 mod compile;
@@ -51,8 +53,12 @@ mod host;
 #[cfg_attr(not(feature = "cuda"), path = "no_library.rs")]
 mod library;
 mod linear;
+#[cfg(feature = "mmap")]
+mod map;
 mod memory;
 mod node;
+#[cfg(feature = "npz")]
+mod npz;
 mod operand;
 mod optimise;
 mod order;
@@ -83,8 +89,12 @@ pub use dtype::{DType, Element, promote};
 pub use error::{Error, Result};
 pub use explain::Explanation;
 pub use function::{checkpoint, clip_grad_norm};
+#[cfg(all(feature = "mmap", feature = "safetensors"))]
+pub use map::map_safetensors;
 pub use memory::{MemoryPlan, MemoryStep};
 pub use node::{Argument, Function, HostValues, OnHost, Tensor, no_grad};
+#[cfg(feature = "npz")]
+pub use npz::{load_npz, save_npz, save_npz_compressed};
 pub use operand::Operand;
 pub use optimise::Adam;
 pub use perpetua_device::{Data, Device};

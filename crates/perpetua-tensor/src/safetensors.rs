@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::files::{failed, read, tensor, write};
+use crate::files::{Contents, failed, write};
 use crate::node::Tensor;
 
 const NAMES: [(&str, DType); 13] = [
@@ -62,13 +62,16 @@ struct Entry {
 #[track_caller]
 pub fn load_safetensors(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let path = path.as_ref();
-    let bytes = read(path)?;
-    let (entries, data) = parse(&bytes).map_err(|cause| failed(path, cause))?;
+    tensors(&Contents::read(path)?, path, device)
+}
+
+#[track_caller]
+pub(crate) fn tensors(contents: &Contents, path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let (entries, data) = parse(contents.bytes()).map_err(|cause| failed(path, cause))?;
     let mut all = BTreeMap::new();
     for entry in entries {
-        let own = data.get(entry.begin..entry.end).unwrap_or_default().to_vec();
-        let loaded = tensor(own, entry.dtype, &entry.shape, device);
-        loaded.check()?;
+        let own = data.get(entry.begin..entry.end).unwrap_or_default();
+        let loaded = contents.tensor(own, entry.dtype, &entry.shape, device)?;
         all.insert(entry.name, loaded);
     }
     Ok(all)

@@ -8,9 +8,12 @@ mod common;
 use std::path::PathBuf;
 
 use common::values;
-use perpetua_device::{BackendKind, Device};
+use perpetua_device::{BackendKind, Device, MemoryKind};
 use perpetua_tensor::testing::bits;
-use perpetua_tensor::{DType, Tensor, load_safetensors, save_safetensors};
+use perpetua_tensor::{
+    DType, Tensor, load_npz, load_safetensors, map_safetensors, save_npz, save_npz_compressed,
+    save_safetensors,
+};
 
 const TYPES: [DType; 13] = [
     DType::Bool,
@@ -186,5 +189,154 @@ fn broken_files_are_errors() {
                 all.values().for_each(|tensor| drop(bits(tensor).unwrap()));
             }
         }
+    }
+}
+
+#[test]
+fn archives_of_numpy_are_written_and_read() {
+    let (device, file) = (Device::new(BackendKind::Cpu, 0).unwrap(), Scratch::new("a.npz"));
+    let all: Vec<(String, Tensor)> = TYPES
+        .iter()
+        .filter(|dtype| **dtype != DType::BF16)
+        .enumerate()
+        .map(|(i, dtype)| {
+            (
+                format!("layer/{i} {dtype}"),
+                values(*dtype, &[i % 3, 40], i, &device),
+            )
+        })
+        .collect();
+    let named = || all.iter().map(|(name, tensor)| (name, tensor));
+    let mut sizes = [0, 0];
+    for (packed, size) in sizes.iter_mut().enumerate() {
+        match packed {
+            0 => save_npz(&file.0, named()).unwrap(),
+            _ => save_npz_compressed(&file.0, named()).unwrap(),
+        }
+        *size = std::fs::metadata(&file.0).unwrap().len();
+        let read = load_npz(&file.0, &device).unwrap();
+        assert_eq!(read.len(), all.len());
+        all.iter().for_each(|(name, tensor)| same(&read[name], tensor));
+    }
+    assert!(sizes[1] < sizes[0] * 2 / 3, "{sizes:?}");
+    // What NumPy 2 writes: an array of `i2`, `[[1, 2]]`, and a number of `f4`, 3.
+    for bytes in [
+        &include_bytes!("numpy/savez.npz")[..],
+        include_bytes!("numpy/savez_compressed.npz"),
+    ] {
+        std::fs::write(&file.0, bytes).unwrap();
+        let read = load_npz(&file.0, &device).unwrap();
+        assert_eq!(
+            (read["a"].shape(), read["a"].to_vec::<i16>().unwrap()),
+            (&[1, 2][..], vec![1, 2])
+        );
+        assert_eq!(
+            (read["b"].shape(), read["b"].to_vec::<f32>().unwrap()),
+            (&[][..], vec![3.0])
+        );
+    }
+    let x = &all[0].1;
+    let refused = |cause: Result<(), perpetua_tensor::Error>, expect: &str| {
+        let error = cause.unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    refused(save_npz(&file.0, [("x", x), ("x", x)]), "`x.npy`: ");
+    let halves = values(DType::BF16, &[2], 1, &device);
+    refused(
+        save_npz(&file.0, [("h", &halves)]),
+        "`h.npy`: NumPy has no elements of type bf16",
+    );
+}
+
+#[test]
+fn broken_archives_are_errors() {
+    let (device, file) = (Device::new(BackendKind::Cpu, 0).unwrap(), Scratch::new("b.npz"));
+    let refused = |bytes: &[u8], expect: &str| {
+        std::fs::write(&file.0, bytes).unwrap();
+        let error = load_npz(&file.0, &device).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    refused(b"PK", "b.npz: ");
+    let good = include_bytes!("numpy/savez.npz");
+    let renamed = |from: &[u8], to: &[u8]| {
+        let mut bytes = good.to_vec();
+        while let Some(at) = bytes.windows(from.len()).position(|part| part == from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+        bytes
+    };
+    refused(&renamed(b"a.npy", b"a.txt"), "`a.txt`: it is no array");
+    // Elements that are not those that were written.
+    refused(&renamed(b"<i2", b"<u2"), "`a.npy`: ");
+    // Cut anywhere, or with any byte changed: an error or tensors, never a panic.
+    for whole in [&good[..], include_bytes!("numpy/savez_compressed.npz")] {
+        for len in 0..whole.len() {
+            std::fs::write(&file.0, &whole[..len]).unwrap();
+            load_npz(&file.0, &device).unwrap_err();
+            for bit in [0, 4, 7] {
+                let mut changed = whole.to_vec();
+                changed[len] ^= 1 << bit;
+                std::fs::write(&file.0, &changed).unwrap();
+                if let Ok(all) = load_npz(&file.0, &device) {
+                    all.values().for_each(|tensor| drop(bits(tensor).unwrap()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn mapped_files_are_tensors_without_copies() {
+    let (device, file) = (Device::new(BackendKind::Cpu, 0).unwrap(), Scratch::new("c.map"));
+    // SAFETY: nobody else knows the file, which is replaced, not changed.
+    let map = |path: &PathBuf| unsafe { Tensor::map_npy(path, &device) };
+    // SAFETY: as above.
+    let map_all = |path: &PathBuf| unsafe { map_safetensors(path, &device) };
+    for dtype in TYPES.into_iter().filter(|dtype| *dtype != DType::BF16) {
+        for shape in [&[2usize, 3][..], &[], &[0, 4]] {
+            let x = values(dtype, shape, 1, &device);
+            x.save_npy(&file.0).unwrap();
+            same(&map(&file.0).unwrap(), &x);
+        }
+    }
+    // Memory of tensors is the file's own: allocations of the device are not counted for it.
+    let x = values(DType::F32, &[1 << 20], 1, &device);
+    x.save_npy(&file.0).unwrap();
+    let used = || device.pool_stats(MemoryKind::Device).in_use;
+    let before = used();
+    let mapped = map(&file.0).unwrap();
+    assert_eq!(used(), before);
+    // The file may be gone before its tensor.
+    std::fs::remove_file(&file.0).unwrap();
+    same(&mapped, &x);
+    same(&(&mapped * 2.0), &(&x * 2.0));
+    // In a file of several the second one does not lie at a multiple of its size: it is copied.
+    let (odd, one) = (
+        values(DType::U8, &[3], 1, &device),
+        values(DType::F64, &[2, 2], 1, &device),
+    );
+    save_safetensors(&file.0, [("odd", &odd), ("one", &one)]).unwrap();
+    let all = map_all(&file.0).unwrap();
+    same(&all["odd"], &odd);
+    same(&all["one"], &one);
+    drop(all);
+    // Truths that are neither 0 nor 1 become 1.
+    values(DType::Bool, &[4], 1, &device).save_npy(&file.0).unwrap();
+    let mut bytes = std::fs::read(&file.0).unwrap();
+    let len = bytes.len();
+    bytes[len - 4..].copy_from_slice(&[0, 1, 2, 255]);
+    std::fs::remove_file(&file.0).unwrap();
+    std::fs::write(&file.0, &bytes).unwrap();
+    assert_eq!(
+        map(&file.0).unwrap().to_vec::<bool>().unwrap(),
+        [false, true, true, true]
+    );
+    std::fs::remove_file(&file.0).unwrap();
+    for broken in [&b""[..], b"\x93NUMPY"] {
+        std::fs::write(&file.0, broken).unwrap();
+        let error = map(&file.0).unwrap_err().to_string();
+        assert!(error.contains("c.map: "), "{error}");
+        map_all(&file.0).unwrap_err();
+        std::fs::remove_file(&file.0).unwrap();
     }
 }

@@ -121,7 +121,7 @@ fn file(ty: Scalar, path: &str) -> Result<Content, String> {
         ));
     }
     Ok(Content {
-        bytes: array.bytes,
+        bytes: array.bytes.to_vec(),
         shape: array.shape,
     })
 }

@@ -7,13 +7,13 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// An array.
 #[derive(Debug, PartialEq)]
-pub struct Array {
+pub struct Array<'a> {
     /// Type of its elements.
     pub element: Scalar,
     /// Extents.
     pub shape: Vec<usize>,
-    /// Elements, little-endian, the last index fastest.
-    pub bytes: Vec<u8>,
+    /// Elements, little-endian, the last index fastest: a part of the file.
+    pub bytes: &'a [u8],
 }
 
 const NAMES: [(&str, Scalar); 12] = [
@@ -35,7 +35,7 @@ const NAMES: [(&str, Scalar); 12] = [
 ///
 /// # Errors
 /// Says why the bytes are none, or none that fits: integers, floats and bool are read, little-endian, the last index fastest.
-pub fn read(bytes: &[u8]) -> Result<Array, String> {
+pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
     let short = "the file ends within its header";
     let (version, rest) = rest.split_at_checked(2).ok_or(short)?;
@@ -84,7 +84,7 @@ pub fn read(bytes: &[u8]) -> Result<Array, String> {
         Some(data) => Ok(Array {
             element: *element,
             shape,
-            bytes: data.to_vec(),
+            bytes: data,
         }),
         None => Err(format!(
             "{} bytes of elements are not enough for the shape {shape:?}",
@@ -167,7 +167,7 @@ mod tests {
                 Ok(Array {
                     element,
                     shape,
-                    bytes
+                    bytes: &bytes
                 })
             );
         }
