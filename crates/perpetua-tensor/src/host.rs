@@ -7,6 +7,7 @@ use perpetua_device::BackendKind;
 use crate::dtype::DType;
 use crate::node::{Function, HostValues, OnHost, Tensor};
 use crate::order::Reduction;
+use crate::widest::widest;
 
 /// Smaller tensors stay in kernels, among others.
 const LARGE: usize = 4096;
@@ -123,10 +124,10 @@ impl OnHost for Along {
         }
         Ok(match (self.0, x.dtype) {
             (Kind::Order { descending }, _) => order(x, n, descending),
-            (Kind::Place { largest }, DType::F32) => places(&x.seen::<f32>(), n, largest),
-            (Kind::Place { largest }, DType::F64) => places(&x.seen::<f64>(), n, largest),
-            (Kind::Place { largest }, DType::I32) => places(&x.seen::<i32>(), n, largest),
-            (Kind::Place { largest }, _) => places(&x.seen::<u8>(), n, largest),
+            (Kind::Place { largest }, DType::F32) => places(&x.seen::<f32>(), n, largest, place_f32),
+            (Kind::Place { largest }, DType::F64) => places(&x.seen::<f64>(), n, largest, place_f64),
+            (Kind::Place { largest }, DType::I32) => places(&x.seen::<i32>(), n, largest, place_i32),
+            (Kind::Place { largest }, _) => places(&x.seen::<u8>(), n, largest, place_u8),
             (Kind::Count { bins }, _) => counts(&x.seen::<i32>(), n, bins)?,
             (Kind::Cumulative(how), DType::F32) => floats!(f32, how),
             (Kind::Cumulative(how), DType::F64) => floats!(f64, how),
@@ -190,29 +191,57 @@ fn runs<T: Copy>(row: &mut [T], identity: T, meet: impl Fn(T, T) -> T + Copy) {
     }
 }
 
-#[allow(clippy::eq_op, reason = "what is not itself is NaN")]
-fn places<T: Copy + PartialOrd>(all: &[T], n: usize, largest: bool) -> Vec<u8> {
-    const ABREAST: usize = 32;
-    let better = |a: T, b: T| match largest {
-        true => b > a,
-        false => b < a,
-    };
-    let place = |row: &[T]| -> i32 {
-        // The best of every so many-th, without a branch; NaN is never better, but looked for.
-        let (mut best, mut has_nan) = ([row[0]; ABREAST], false);
-        for own in row.chunks(ABREAST) {
-            for (best, x) in best.iter_mut().zip(own) {
-                *best = if better(*best, *x) { *x } else { *best };
-                has_nan |= *x != *x;
+// Where the first of the largest or smallest of each row is, or the first NaN. What has an order has it as a number, too: compilers make fast loops of numbers' extremes.
+macro_rules! places {
+    ($($name:ident: $ty:ty as $key:ty, $of:expr, $magnitude:expr, $infinity:expr;)*) => {
+        widest! { $(
+            fn $name[](row: &[$ty], largest: bool) -> usize {
+                // Of the smallest the complements are the largest.
+                let turn: $key = if largest { 0 } else { !0 };
+                let (mut best, mut most) = (<$key>::MIN, 0);
+                for x in row {
+                    best = best.max($of(*x) ^ turn);
+                    most = most.max($magnitude(*x));
+                }
+                let has_nan = most > $infinity;
+                let is_it = |x: &$ty| match has_nan {
+                    true => $magnitude(*x) > $infinity,
+                    false => $of(*x) ^ turn == best,
+                };
+                const ABREAST: usize = 64;
+                // Runs are looked through as a whole.
+                let (runs, _) = row.as_chunks::<ABREAST>();
+                let run = runs.iter().position(|run| run.iter().fold(false, |found, x| found | is_it(x)));
+                let begin = run.unwrap_or(runs.len()) * ABREAST;
+                row[begin..].iter().position(is_it).map_or(0, |at| begin + at)
             }
-        }
-        let best = best[1..]
-            .iter()
-            .fold(best[0], |a, b| if better(a, *b) { *b } else { a });
-        let is_it = |x: &T| if has_nan { *x != *x } else { *x == best };
-        row.iter().position(is_it).unwrap_or(0) as i32
+        )* }
     };
-    let found: Vec<i32> = all.chunks_exact(n).map(place).collect();
+}
+
+// Both zeros have one number; negative floats count down.
+const fn key32(x: f32) -> i32 {
+    let bits = (x + 0.0).to_bits() as i32;
+    bits ^ ((bits >> 31) as u32 >> 1) as i32
+}
+
+const fn key64(x: f64) -> i64 {
+    let bits = (x + 0.0).to_bits() as i64;
+    bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+places! {
+    place_f32: f32 as i32, key32, |x: f32| x.abs().to_bits(), f32::INFINITY.to_bits();
+    place_f64: f64 as i64, key64, |x: f64| x.abs().to_bits(), f64::INFINITY.to_bits();
+    place_i32: i32 as i32, |x: i32| x, |_| 0u32, 0;
+    place_u8: u8 as i32, |x: u8| i32::from(x), |_| 0u32, 0;
+}
+
+fn places<T>(all: &[T], n: usize, largest: bool, place: impl Fn(&[T], bool) -> usize) -> Vec<u8> {
+    let found: Vec<i32> = all
+        .chunks_exact(n)
+        .map(|row| place(row, largest) as i32)
+        .collect();
     bytemuck::cast_slice(&found).to_vec()
 }
 

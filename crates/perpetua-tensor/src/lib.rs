@@ -79,6 +79,7 @@ mod tensor;
 pub mod testing;
 mod transform;
 mod view;
+mod widest;
 mod window;
 mod work;
 

@@ -11,7 +11,7 @@ use crate::shape::{Shape, broadcast, count};
 
 impl Tensor {
     /// The matrix product over the last two axes; axes in front are repeated to meet. A vector on the left is a row, on the right a column, and
-    /// its axis of extent 1 is left out of the result, as in NumPy.
+    /// its axis of extent 1 is left out of the result, as in NumPy: such a product is recorded as the sum of products that it is.
     #[track_caller]
     pub fn matmul(&self, other: impl AsRef<Tensor>) -> Tensor {
         self.product(other.as_ref(), here!())
@@ -64,17 +64,24 @@ impl Tensor {
         let Some(front) = broadcast(left_front, right_front) else {
             return refuse("the axes in front of the last two must be equal or 1".into());
         };
+        if is_row || is_column {
+            return crate::place::inside(at, || {
+                let ty = crate::order::Reduction::Sum.accumulator(dtype);
+                let [a, b] = [self, other].map(|of| of.cast_at(ty, at));
+                let both = match is_column {
+                    true => (a * b).sum(-1),
+                    false => (a.expand_dims(-1) * b).sum(-2),
+                };
+                both.cast_at(dtype, at)
+            });
+        }
         // Many matrices times one are one product of all their rows.
-        if let (2, true, [_, ..]) = (right.len(), !is_row, left_front) {
+        if let (2, [_, ..]) = (right.len(), left_front) {
             let rows = count(&left[..left.len() - 1]);
             let all = self
                 .reshaped(&[rows, k], at)
                 .product(&other.reshaped(&right, at), at);
-            let shape: Shape = left[..left.len() - 1]
-                .iter()
-                .copied()
-                .chain((!is_column).then_some(n))
-                .collect();
+            let shape: Shape = left[..left.len() - 1].iter().copied().chain([n]).collect();
             return all.reshaped(&shape, at);
         }
         let of = |a: usize, b: usize| -> Shape { front.iter().copied().chain([a, b]).collect() };
@@ -87,14 +94,7 @@ impl Tensor {
             .reshaped(&right, at)
             .expanded(&of(k, n), at);
         let ty = (of(m, n), dtype);
-        let product = Tensor::record(Op::Product, smallvec![left, right], ty, self.device(), at);
-        let shape: Shape = front
-            .iter()
-            .copied()
-            .chain((!is_row).then_some(m))
-            .chain((!is_column).then_some(n))
-            .collect();
-        product.reshaped(&shape, at)
+        Tensor::record(Op::Product, smallvec![left, right], ty, self.device(), at)
     }
 }
 

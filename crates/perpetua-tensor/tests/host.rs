@@ -150,3 +150,79 @@ fn the_host_combines_in_the_order_of_kernels() {
             .all(|slope| *slope == twice)
     );
 }
+
+#[test]
+fn the_host_finds_the_places_that_kernels_find() {
+    let device = cpu();
+    let zeros = Tensor::full([7, 1003], -0.0, DType::F32, &device);
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::U8] {
+        let numbers = values(dtype, &[7, 1003], 3, &device);
+        let finite = match dtype.is_float() {
+            true => numbers
+                .isnan()
+                .select(Tensor::full([1], 0.5, dtype, &device), &numbers),
+            false => numbers.clone(),
+        };
+        // Zeros of both signs, of which the first one counts.
+        let signed = Tensor::coordinates([7, 1003], 1, &device)
+            .greater(5)
+            .select(0.0, &zeros)
+            .cast(dtype);
+        for x in [numbers, finite, signed] {
+            x.realize().expect("values");
+            let same = x.flip(0).flip(0);
+            let places = |x: &Tensor| [x.argmax(1), x.argmin(1)].map(|x| x.to_vec::<i32>().expect("places"));
+            assert_eq!(places(&x), places(&same), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn the_host_sums_products_in_the_order_of_kernels() {
+    let device = cpu();
+    for dtype in [DType::F32, DType::F64] {
+        for shape in [&[300usize, 70][..], &[20_001], &[3, 20_001], &[5, 40, 100]] {
+            let known = |shape: &[usize], seed| {
+                let x = values(dtype, shape, seed, &device);
+                let x = x.isfinite().select(&x, Tensor::full([1], 0.1, dtype, &device)) + 0.3;
+                x.realize().expect("values");
+                x
+            };
+            let row = &shape[shape.len() - 1..];
+            let (x, y, v) = (known(shape, 3), known(shape, 4), known(row, 5));
+            let anew = |x: &Tensor| x.flip(0).flip(0);
+            let bits =
+                |x: &Tensor| perpetua_tensor::testing::bits(x).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(
+                bits(&(&x * &y).sum(-1)),
+                bits(&(anew(&x) * &y).sum(-1)),
+                "{dtype}{shape:?}"
+            );
+            assert_eq!(
+                bits(&x.matmul(&v)),
+                bits(&anew(&x).matmul(&v)),
+                "{dtype}{shape:?}"
+            );
+            let all: Vec<isize> = (0..shape.len() as isize).collect();
+            assert_eq!(
+                bits(&(&v * &x).sum(&all[..])),
+                bits(&(&v * anew(&x)).sum(&all[..])),
+                "{dtype}{shape:?}"
+            );
+        }
+    }
+    let m = Tensor::linspace(0.0, 1.0, 20_000, &device)
+        .reshape([200, 100])
+        .tracked();
+    let v = Tensor::linspace(-1.0, 1.0, 100, &device).tracked();
+    Tensor::realize_all(&[&m, &v]).expect("values");
+    let slopes = m.matmul(&v).sum(..).grad(&[&m, &v]).expect("gradients");
+    assert_eq!(
+        slopes[0].slice([Slice::from(7)]).to_vec::<f32>(),
+        v.to_vec::<f32>()
+    );
+    assert_eq!(
+        slopes[1].to_vec::<f32>(),
+        m.detach().flip(0).flip(0).sum(0).to_vec::<f32>()
+    );
+}
