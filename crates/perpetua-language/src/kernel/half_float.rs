@@ -41,6 +41,21 @@ macro_rules! halves {
                 ($ty::from_f32(sin), $ty::from_f32(cos))
             }
         }
+
+        impl FurtherFloat for $ty {
+            fn rsqrt(self) -> $ty {
+                $ty::from_f32(FurtherFloat::rsqrt(self.to_f32()))
+            }
+            fn erf(self) -> $ty {
+                $ty::from_f32(FurtherFloat::erf(self.to_f32()))
+            }
+            fn erfc(self) -> $ty {
+                $ty::from_f32(FurtherFloat::erfc(self.to_f32()))
+            }
+            fn lgamma(self) -> $ty {
+                $ty::from_f32(FurtherFloat::lgamma(self.to_f32()))
+            }
+        }
     };
 }
 
@@ -50,7 +65,6 @@ halves! {
         abs floor ceil trunc round round_ties_even fract sqrt recip to_degrees to_radians
         exp exp2 exp_m1 ln ln_1p log2 log10 cbrt
         sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-        rsqrt erf erfc lgamma
     ]
     [powf atan2 hypot log rem_euclid]
 }

@@ -152,7 +152,7 @@ mod others {
 
     #[derive(Clone, Copy, GpuType)]
     #[repr(C)]
-    pub struct Ones<T> {
+    pub(super) struct Ones<T> {
         value: T,
         count: u32,
     }
@@ -168,7 +168,7 @@ mod others {
 
     #[derive(Clone, Copy, GpuType)]
     #[repr(C)]
-    pub struct Some<T> {
+    pub(super) struct Some<T> {
         value: T,
     }
 
@@ -186,7 +186,7 @@ mod others {
 
     #[derive(Clone, Copy, GpuType)]
     #[repr(C)]
-    pub struct Sized<T, const N: u32> {
+    pub(super) struct Sized<T, const N: u32> {
         value: T,
         count: u32,
     }

@@ -307,3 +307,19 @@ fn halves_of_f64_are_rounded_once() {
         );
     }
 }
+
+#[kernel]
+fn of_halves(x: &[f32], y: &mut [[u16; 2]]) {
+    let i = global_id_x();
+    let (a, b) = (f16::from_f32(x[i]), bf16::from_f32(x[i]));
+    let (c, d) = (f16::from_f32(x[i + 1]), bf16::from_f32(x[i + 1]));
+    let short =
+        a.abs().sqrt().floor() + c.fract() - (a.mul_add(c, a).abs() / (c.abs() + f16::ONE)).round_ties_even();
+    let long = b.abs().sqrt().ceil() + d.trunc() - b.mul_add(d, b).recip().abs().min(bf16::ONE).round();
+    y[i] = [short.to_bits(), long.to_bits()];
+}
+
+#[test]
+fn halves_have_the_methods_of_floats() {
+    check(of_halves::kernel(), of_halves, &floats(70), &[[0; 2]; 64]);
+}

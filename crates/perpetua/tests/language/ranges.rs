@@ -147,7 +147,7 @@ fn range_values(x: &[u32], y: &mut [u32]) {
     all ^= *digits(x[i]).start() << 12 ^ *digits(x[i]).end() << 13;
     all ^= digits(x[i]).into_iter().map(|v| v * v).sum::<u32>() << 4;
     all ^= u32::from(digits(x[i]).is_empty()) << 17;
-    all ^= through(row(i, 3).into_iter(), x) ^ sum(x, row(i, 3));
+    all ^= through(row(i, 3).into_iter(), x) ^ sum(x, row(i, 3)) ^ through(row(i, 5), x).rotate_left(4);
     for v in clipped(-3..(x[i] % 5) as i8, -1) {
         all = all.wrapping_mul(11) ^ (v as i32) as u32;
     }

@@ -117,7 +117,7 @@ impl Checker<'_> {
         for (i, (param, arg)) in tree.params.iter().zip(args).enumerate() {
             // Closures last: what they take is known from the other arguments.
             if let Argument::Syntax(arg) = arg
-                && is_closure(arg)
+                && (is_closure(arg) || is_iterator(&tree, &param.ty))
             {
                 closures.push((i, param, arg));
                 checked.push(None);
@@ -170,7 +170,17 @@ impl Checker<'_> {
                 let operand = self.closure_argument(operand, expected)?;
                 self.borrow(operand, *op == syntax::UnaryOp::RefMut, arg.line)
             }
-            _ => self.expr(arg, None),
+            _ => {
+                let value = self.expr(arg, None)?;
+                match (expected, self.range_of(&value.ty)) {
+                    (Some(_), Some((_, false))) => self.items_of_range(value),
+                    (Some(_), Some((_, true))) => {
+                        let cause = "a `RangeInclusive` that a call gives stands for an iterator";
+                        Err(self.error(arg.line, cause, "write `.into_iter()` behind it"))
+                    }
+                    _ => Ok(value),
+                }
+            }
         }
     }
 
@@ -398,6 +408,17 @@ fn closure_of(call: &syntax::Expr, count: usize) -> syntax::Expr {
         body: Box::new(body),
     };
     syntax::Expr::new(line, kind)
+}
+
+/// Whether a parameter is an iterator, which is a function that gives the next item.
+fn is_iterator(callee: &syntax::Function, param: &syntax::Type) -> bool {
+    let syntax::Type::Generic(index) = param else {
+        return false;
+    };
+    matches!(
+        callee.generics.get(*index as usize),
+        Some(syntax::Generic::Type { call: Some((params, Some(syntax::Type::Option(_)))), .. }) if params.is_empty()
+    )
 }
 
 /// Whether an argument is a closure, or a reference to one.

@@ -1,6 +1,8 @@
 //! Ranges as values: their methods, and what loops over them look at. Where the reader sees that a name is a range, it goes over the
 //! ends itself; this is for the results of functions and their like.
 
+use std::collections::HashMap;
+
 use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, Type, Variant};
 
@@ -126,6 +128,27 @@ impl Checker<'_> {
                 format!("write `.into_iter().{name}(…)`: behind `into_iter` kernels know it for an iterator"),
             )),
         }
+    }
+
+    /// The closure that gives the next number of a range.
+    pub(super) fn items_of_range(&mut self, range: Expr) -> Result<Expr> {
+        let (line, name) = (range.line, "the range");
+        let w = Writer(line);
+        self.scopes.push(HashMap::new());
+        let id = self.declare(name, range.ty.clone(), true, line);
+        let bind = Stmt {
+            line,
+            kind: StmtKind::Let(Pat::Binding(id), Some(range)),
+        };
+        let next = w.expr(syntax::ExprKind::Closure {
+            moved: false,
+            params: Vec::new(),
+            ret: None,
+            body: Box::new(w.method(w.local(name), "next", Vec::new())),
+        });
+        let next = self.closure(&next, None);
+        self.scopes.pop();
+        Ok(self.behind_stmts(vec![bind], next?, line))
     }
 
     /// `base[range]`.
