@@ -9,6 +9,7 @@ mod end;
 mod forms;
 mod index;
 mod item;
+mod mentioned;
 mod names;
 mod pick;
 mod turn;
@@ -25,6 +26,7 @@ use crate::nesting::Level;
 pub(super) use bound::changes_range;
 use item::{binary, declare, method, when};
 pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
+use quote::quote_spanned;
 use syn::spanned::Spanned;
 
 /// What the loop counts.
@@ -396,6 +398,21 @@ impl Reader {
                     (Some(()), None) if !other.advances => {
                         std::mem::swap(chain, &mut other);
                         self.zip_counted(chain, other, true);
+                    }
+                    // One of them waits for each item of the other.
+                    _ if other.can_pause() && !other.advances => {
+                        let other = self.waiting(other, chain);
+                        let both = quote_spanned!(call.method.span()=> |__one| #other.next().map(|__other| (__one, __other)));
+                        chain.steps.extend(syn::parse2(both).ok().map(Step::MapWhile));
+                    }
+                    // Of the first one, Rust asks for an item more, which nobody sees.
+                    _ if chain.can_pause() && !chain.acts() && !other.advances => {
+                        std::mem::swap(chain, &mut other);
+                        let behind = chain.setup.len();
+                        let one = self.waiting(other, chain);
+                        chain.setup.rotate_left(behind);
+                        let both = quote_spanned!(call.method.span()=> |__other| #one.next().map(|__one| (__one, __other)));
+                        chain.steps.extend(syn::parse2(both).ok().map(Step::MapWhile));
                     }
                     _ => self.refuse_named(&call.method, Refusal::IteratorOrder, &name),
                 }

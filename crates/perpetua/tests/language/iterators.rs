@@ -214,3 +214,56 @@ fn inner_items(x: &[f32], y: &mut [f32]) {
 fn items_inside_a_function() {
     run(inner_items::kernel(), inner_items);
 }
+
+#[device]
+fn odd(v: u32) -> Option<u32> {
+    (v % 2 == 1).then_some(v * 3)
+}
+
+#[kernel]
+fn zipped_in_step(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let own = &x[i..i + 20];
+    let mut all = 0u32;
+    // Neither side's items are known by their places.
+    for (a, b) in own
+        .iter()
+        .filter(|v| **v % 3 != 0)
+        .zip(own.iter().filter_map(|v| odd(*v)))
+    {
+        all = all.wrapping_mul(7) ^ a ^ b << 3;
+    }
+    all ^= own[1..]
+        .iter()
+        .flat_map(|v| [*v, v + 1])
+        .zip(own.iter().skip_while(|v| **v % 5 != 0))
+        .map(|(a, b)| a * b)
+        .fold(1, |all: u32, v| all.rotate_left(5) ^ v);
+    all ^= own
+        .iter()
+        .map_while(|v| (*v < 190).then_some(v + 1))
+        .zip(own[..9].iter().take_while(|v| **v != 7))
+        .zip(own.iter().rev().filter(|v| **v > 20))
+        .map(|((a, b), c)| a ^ b << 2 ^ c << 4)
+        .sum::<u32>();
+    // What is asked for, and in which order, is seen.
+    let (mut left, mut right) = (0u32, 0u32);
+    let pairs = own
+        .iter()
+        .filter(|v| {
+            left = left.wrapping_mul(3) + 1;
+            **v % 2 == 0
+        })
+        .zip(own.iter().filter(|v| {
+            right = right.wrapping_mul(5) + 1;
+            **v % 4 == 1
+        }))
+        .count();
+    y[i] = all ^ (pairs as u32) << 9 ^ left.wrapping_mul(31) ^ right;
+}
+
+#[test]
+fn iterators_wait_for_each_other() {
+    let x: Vec<u32> = (0..100).map(|i| i * 37 % 211).collect();
+    check(zipped_in_step::kernel(), zipped_in_step, &x, &[0; 64]);
+}

@@ -10,7 +10,6 @@ use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{expr, local, statement};
 use crate::parse::types::range_of;
-use proc_macro2::{TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -94,47 +93,6 @@ pub(in crate::parse) fn changes_range(local: &syn::Local, stmts: &[syn::Stmt]) -
     found.1
 }
 
-/// Finds the names that functions mention, and those that they bind themselves.
-struct Locals<'a> {
-    reader: &'a Reader,
-    found: &'a mut Vec<(String, Option<usize>)>,
-    own: Vec<String>,
-}
-
-impl Locals<'_> {
-    fn add(&mut self, name: String) {
-        let place = self.reader.place_of(&name);
-        self.found.push((name, place));
-    }
-
-    fn add_tokens(&mut self, tokens: TokenStream) {
-        for token in tokens {
-            match token {
-                TokenTree::Ident(ident) => self.add(name_of(&ident)),
-                TokenTree::Group(group) => self.add_tokens(group.stream()),
-                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
-            }
-        }
-    }
-}
-
-impl Visit<'_> for Locals<'_> {
-    fn visit_expr_path(&mut self, path: &syn::ExprPath) {
-        if let Some(name) = single_name(&path.path) {
-            self.add(name);
-        }
-    }
-
-    fn visit_pat_ident(&mut self, pattern: &syn::PatIdent) {
-        self.own.push(name_of(&pattern.ident));
-        syn::visit::visit_pat_ident(self, pattern);
-    }
-
-    fn visit_macro(&mut self, call: &syn::Macro) {
-        self.add_tokens(call.tokens.clone());
-    }
-}
-
 impl Bound {
     /// A parameter that is an iterator: a function of this name gives the next item.
     pub(in crate::parse) fn called(name: &str, line: Line) -> Bound {
@@ -152,60 +110,10 @@ impl Bound {
 }
 
 impl Chain {
-    /// The names that its functions mention, each with its place among the locals if it is one.
-    pub(super) fn name_locals(&self, reader: &Reader, found: &mut Vec<(String, Option<usize>)>) {
-        let mut locals = Locals {
-            reader,
-            found,
-            own: Vec::new(),
-        };
-        if let Source::Items(item, _) = &self.source {
-            name_item(item, &mut locals);
-        }
-        self.steps.iter().for_each(|step| name_step(step, &mut locals));
-        let own = locals.own;
-        // What is no local here and bound in the functions themselves is theirs.
-        found.retain(|(name, place)| place.is_some() || !own.contains(name));
-    }
-}
-
-fn name_item(item: &Item, locals: &mut Locals<'_>) {
-    match item {
-        Item::Changed(inner, changed) => {
-            name_item(inner, locals);
-            changed.iter().for_each(|step| name_step(step, locals));
-        }
-        Item::Cycle(inner, _) | Item::Enumerate(inner) | Item::From(inner, ..) | Item::Rev(inner, _) => {
-            name_item(inner, locals);
-        }
-        Item::Zip(one, other) | Item::Chain(one, _, other) => {
-            name_item(one, locals);
-            name_item(other, locals);
-        }
-        Item::Element(_) | Item::Part { .. } | Item::Count(_) | Item::Same(_) => {}
-    }
-}
-
-fn name_step(step: &Step, locals: &mut Locals<'_>) {
-    match step {
-        Step::Map(f)
-        | Step::Filter(f)
-        | Step::FilterMap(f)
-        | Step::TakeWhile(f)
-        | Step::MapWhile(f)
-        | Step::SkipWhile(_, f)
-        | Step::Scan(_, f)
-        | Step::Inspect(f)
-        | Step::Flat(Some(f)) => locals.visit_expr(f),
-        Step::Called(name) => locals.add(name.clone()),
-        Step::Zip(_, item, ..) => name_item(item, locals),
-        Step::Copied
-        | Step::Flat(None)
-        | Step::Enumerate(_)
-        | Step::Skip(..)
-        | Step::Take(..)
-        | Step::Until(..)
-        | Step::Every(..) => {}
+    /// Whether it can stop between two items and go on later.
+    pub(super) fn can_pause(&self) -> bool {
+        let lost = |step: &Step| matches!(step, Step::TakeWhile(_) | Step::Flat(_));
+        !self.steps.iter().any(lost)
     }
 }
 
@@ -395,7 +303,6 @@ impl Reader {
                 "what `by_ref` takes of an iterator is no value: use it where it stands, or pass the iterator itself, `&mut it`",
             );
         }
-        let remainder = chain.remainder.take();
         let ends = match (init, &chain.source) {
             (syn::Expr::Range(_), Source::Range(range)) => {
                 let [start, end] = [range.start.clone(), range.end.clone()];
@@ -408,38 +315,57 @@ impl Reader {
             }
             _ => None,
         };
-        // What is done with each item by itself belongs to the item; all else is done where items are asked for.
-        if self.indexed(&mut chain).is_none() {
-            self.indexed_source(&mut chain);
-        }
-        let lost = |step: &Step| matches!(step, Step::TakeWhile(_) | Step::Flat(_));
-        if ident.mutability.is_some()
-            && chain.steps.iter().any(lost)
+        let mutable = ident.mutability.is_some();
+        if mutable
+            && !chain.can_pause()
             && let syn::Expr::MethodCall(call) = init
         {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
+        }
+        Some(self.bind_chain(&name_of(&ident.ident), mutable, chain, ends))
+    }
+
+    /// The name of the chain as an iterator of which `chain` asks one item after the other; it is made in front of the loop.
+    pub(super) fn waiting(&mut self, other: Chain, chain: &mut Chain) -> syn::Ident {
+        let name = self.argument_name(proc_macro2::Span::call_site());
+        chain.owned = true;
+        let stmts = self.bind_chain(&name.to_string(), true, other, None);
+        chain.setup.extend(stmts);
+        name
+    }
+
+    /// Gives a chain a name, and a place where it stands if it is `mutable`: statements that name what it goes over.
+    pub(super) fn bind_chain(
+        &mut self,
+        name: &str,
+        mutable: bool,
+        mut chain: Chain,
+        ends: Option<([Expr; 2], bool)>,
+    ) -> Vec<Stmt> {
+        let remainder = chain.remainder.take();
+        // What is done with each item by itself belongs to the item; all else is done where items are asked for.
+        if self.indexed(&mut chain).is_none() {
+            self.indexed_source(&mut chain);
         }
         let mut names = Vec::new();
         chain.name_locals(self, &mut names);
         let count_name = self.fresh("count");
         let line = chain.line;
         let Source::Items(item, count) = chain.source else {
-            return Some(chain.setup);
+            return chain.setup;
         };
-        let moves = ident.mutability.is_some();
-        chain.setup.push(declare(&count_name, count, moves));
+        chain.setup.push(declare(&count_name, count, mutable));
         let count = local(&count_name, line);
-        let name = name_of(&ident.ident);
-        if ident.mutability.is_some() {
-            self.declare_mutable(&name);
+        if mutable {
+            self.declare_mutable(name);
         }
-        let position = ident.mutability.is_some().then(|| {
+        let position = mutable.then(|| {
             let position = self.fresh("position");
             chain.setup.push(declare(&position, number(chain.line, 0), true));
             position
         });
         self.declare_iterator(
-            &name,
+            name,
             Bound {
                 item,
                 count,
@@ -451,7 +377,7 @@ impl Reader {
                 ends,
             },
         );
-        Some(chain.setup)
+        chain.setup
     }
 
     /// A chain that goes on where the iterator stands.
