@@ -178,7 +178,7 @@ fn names_must_lead_somewhere() {
     );
     check_text(
         "struct S { a: f32 } #[kernel] fn k(s: S) { }",
-        "program.rs:1: `S` cannot be used in a kernel: it lacks `#[derive(GpuType)]`: add it",
+        "program.rs:1: `S` cannot be used in a kernel: it lacks `#[derive(Clone, Copy, GpuType)]`: add it, and `#[repr(C)]` where it lies in memory",
     );
     check_text(
         "const A: u32 = B; const B: u32 = A; #[kernel] fn k() { let a = A; }",

@@ -19,6 +19,20 @@ pub(super) fn behind(before: Vec<Stmt>, call: ExprKind, line: Line) -> ExprKind 
     }
 }
 
+/// `|value| value.is_none()` for `Option::is_none`, a method by its name.
+pub(super) fn closure_of_method(function: &syn::Expr) -> Option<syn::Expr> {
+    let syn::Expr::Path(syn::ExprPath {
+        qself: None, path, ..
+    }) = peel(function)
+    else {
+        return None;
+    };
+    let mut segments = path.segments.iter().rev();
+    let (name, of) = (&segments.next()?.ident, &segments.next()?.ident);
+    let is_method = (of == "Option" || of == "Result") && !starts_upper(&name_of(name));
+    is_method.then(|| syn::parse_quote_spanned!(name.span()=> |__value| __value.#name()))
+}
+
 impl Reader {
     pub(super) fn read_arguments(&mut self, call: &syn::ExprCall) -> Vec<Expr> {
         self.read_in_order(None, call.args.iter(), |reader, _, arg| {
@@ -35,6 +49,9 @@ impl Reader {
         let syn::Expr::Path(path) = inner else {
             return self.read_expr(arg);
         };
+        if let Some(closure) = closure_of_method(inner) {
+            return self.read_expr(&closure);
+        }
         if let Some(named) = self.named_function(&path.path) {
             return self.read_argument(&syn::Expr::Path(named), function);
         }

@@ -1,7 +1,7 @@
 //! Blocks and statements.
 
 use super::Refusal;
-use super::iterate::changes_range;
+use super::iterate::is_used_range;
 use super::reader::{Reader, line_of};
 use crate::ast::{Block, Expr, Stmt, StmtKind, Type};
 use syn::spanned::Spanned;
@@ -20,7 +20,7 @@ impl Reader {
                 let is_last = index + 1 == block.stmts.len();
                 let (expr, ends) = match stmt {
                     syn::Stmt::Local(local)
-                        if changes_range(local, block.stmts.get(index..).unwrap_or_default()) =>
+                        if is_used_range(local, block.stmts.get(index + 1..).unwrap_or_default()) =>
                     {
                         read.stmts.push(reader.read_let(local));
                         continue;

@@ -26,6 +26,8 @@ pub(super) enum Step {
     Take(String, Expr),
     /// The counter of a `take` behind this loop: when it has so many, no item is asked for any more.
     Until(String, Expr),
+    /// What is behind it ends the loop of this label: it belongs to all loops of a chain, of which what is in front is one.
+    Leaving(String),
     /// One of so many, the first one to begin with, with the counter's name.
     Every(String, Expr),
     /// With the counter's name, the other iterator's item at it, how many there are, and whether the other is asked first.

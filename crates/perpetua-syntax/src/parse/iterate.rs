@@ -23,7 +23,7 @@ use crate::ast::{
     BinaryOp, Expr, ExprKind, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
 };
 use crate::nesting::Level;
-pub(super) use bound::changes_range;
+pub(super) use bound::{is_used, is_used_range};
 use item::{binary, declare, method, when};
 pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
 use quote::quote_spanned;
@@ -84,7 +84,11 @@ impl Step {
 
     /// Whether it counts or remembers in a variable in front of the loop.
     pub(super) fn has_state(&self) -> bool {
-        !self.is_alone() && !matches!(self, Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_))
+        let none = matches!(
+            self,
+            Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_) | Step::Leaving(_)
+        );
+        !self.is_alone() && !none
     }
 
     /// Whether it looks at each item by itself, so that their order does not matter to it.

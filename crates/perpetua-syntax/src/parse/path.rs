@@ -61,6 +61,9 @@ impl Reader {
             if let Some(function) = self.named_function(path) {
                 return self.read_path_value(&function);
             }
+            if let Some(range) = self.named_range(&name, line_of(path.segments[0].ident.span())) {
+                return range;
+            }
             if self.is_local(&name) || name == "self" {
                 return ExprKind::Local(name);
             }

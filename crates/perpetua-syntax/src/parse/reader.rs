@@ -175,19 +175,29 @@ impl Reader {
         result
     }
 
-    /// The same of the body of two loops that the user wrote as one called `label`.
-    pub(super) fn in_two_loops<T>(
+    /// The same of a loop within the loop `all`, which the user wrote as one called `label`.
+    pub(super) fn in_one_of<T>(
         &mut self,
         label: Option<String>,
-        outer: &str,
+        all: String,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let mark = self.outer_labels.len();
-        self.outer_labels
-            .extend(label.map(|label| (label, outer.to_owned())));
-        let result = self.in_loop(Some(outer.to_owned()), read);
+        let label = label.filter(|label| !self.outer_labels.iter().any(|(known, _)| known == label));
+        self.outer_labels.extend(label.map(|label| (label, all)));
+        let result = self.in_loop(None, read);
         self.outer_labels.truncate(mark);
         result
+    }
+
+    /// The label of the loop that a `break` without one leaves, where it is not the innermost.
+    pub(super) fn leaves(&self) -> Option<String> {
+        self.leaves.clone()
+    }
+
+    /// From here on, a `break` without a label leaves this loop.
+    pub(super) fn leave_by(&mut self, label: String) {
+        self.leaves = Some(label);
     }
 
     /// The label of the loop that a `break` with this label leaves.

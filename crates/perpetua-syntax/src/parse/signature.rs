@@ -1,6 +1,7 @@
 //! A function as a whole: qualifiers, generics, parameters, return type.
 
 use super::chain::Bound;
+use super::iterate::is_used;
 use super::reader::{Bounds, Reader, line_of, name_of};
 use super::sugar::local;
 use super::types::range_of;
@@ -48,7 +49,7 @@ pub(super) fn read(
     reader.read_generics(&sig.generics);
     let implicit = kind == FunctionKind::Device;
     let params: Vec<Param> = (sig.inputs.iter().enumerate())
-        .map(|(index, input)| reader.read_param(input, index, implicit))
+        .map(|(index, input)| reader.read_param(input, index, implicit, &block.stmts))
         .collect();
     let ret = match &sig.output {
         syn::ReturnType::Default => None,
@@ -331,13 +332,14 @@ impl Reader {
     }
 
     /// A parameter; of a device function one that is a pattern has a name of the reader's own.
-    fn read_param(&mut self, input: &syn::FnArg, index: usize, implicit: bool) -> Param {
+    fn read_param(&mut self, input: &syn::FnArg, index: usize, implicit: bool, body: &[syn::Stmt]) -> Param {
         match input {
             syn::FnArg::Receiver(receiver) => self.read_receiver(receiver),
             syn::FnArg::Typed(typed) => {
                 let line = line_of(typed.pat.span());
-                if let (Some((of, closed)), true, syn::Pat::Ident(_)) =
+                if let (Some((of, closed)), true, syn::Pat::Ident(ident)) =
                     (range_of(&typed.ty), implicit, &*typed.pat)
+                    && (ident.mutability.is_none() || !is_used(&ident.ident, body))
                 {
                     return Param {
                         name: format!("__range{index}"),

@@ -11,6 +11,7 @@ use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{expr, local, statement};
 use crate::parse::types::range_of;
 use quote::quote_spanned;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
@@ -58,26 +59,9 @@ fn is_closed(value: &syn::Expr) -> Option<bool> {
     }
 }
 
-/// Whether a `let` names a range that is assigned to, or whose ends are named, in one of the statements: it is a value then, not a
-/// place in an iterator.
-pub(in crate::parse) fn changes_range(local: &syn::Local, stmts: &[syn::Stmt]) -> bool {
-    struct Used<'a>(&'a syn::Ident, bool);
-    impl Used<'_> {
-        fn look_at(&mut self, place: &syn::Expr) {
-            self.1 |= matches!(peel(place), syn::Expr::Path(path) if path.path.is_ident(self.0));
-        }
-    }
-    impl Visit<'_> for Used<'_> {
-        fn visit_expr_assign(&mut self, assign: &syn::ExprAssign) {
-            self.look_at(&assign.left);
-            syn::visit::visit_expr_assign(self, assign);
-        }
-
-        fn visit_expr_field(&mut self, field: &syn::ExprField) {
-            self.look_at(&field.base);
-            syn::visit::visit_expr_field(self, field);
-        }
-    }
+/// Whether a `let` names a `mut` range that is used as a value in one of the statements, not as an iterator alone: it is no place in
+/// an iterator then.
+pub(in crate::parse) fn is_used_range(local: &syn::Local, stmts: &[syn::Stmt]) -> bool {
     let (pattern, typed) = match &local.pat {
         syn::Pat::Type(typed) => (&*typed.pat, range_of(&typed.ty).is_some()),
         pattern => (pattern, false),
@@ -85,10 +69,58 @@ pub(in crate::parse) fn changes_range(local: &syn::Local, stmts: &[syn::Stmt]) -
     let (syn::Pat::Ident(ident), Some(init)) = (pattern, &local.init) else {
         return false;
     };
-    if ident.mutability.is_none() || !typed && is_closed(&init.expr).is_none() {
-        return false;
+    let is_range = typed || is_closed(&init.expr).is_some();
+    ident.mutability.is_some() && is_range && is_used(&ident.ident, stmts)
+}
+
+/// Whether a range is used as a value.
+pub(in crate::parse) fn is_used(name: &syn::Ident, stmts: &[syn::Stmt]) -> bool {
+    struct Used<'a>(&'a syn::Ident, bool);
+    impl Used<'_> {
+        fn is_it(&self, value: &syn::Expr) -> bool {
+            let value = match peel(value) {
+                syn::Expr::Reference(reference) => peel(&reference.expr),
+                value => value,
+            };
+            matches!(value, syn::Expr::Path(path) if path.path.is_ident(self.0))
+        }
+
+        fn visit_unless_it<'e>(&mut self, values: impl IntoIterator<Item = &'e syn::Expr>) {
+            for value in values {
+                if !self.is_it(value) {
+                    self.visit_expr(value);
+                }
+            }
+        }
     }
-    let mut found = Used(&ident.ident, false);
+    impl Visit<'_> for Used<'_> {
+        fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+            self.1 |= path.path.is_ident(self.0);
+        }
+
+        fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
+            let of_value = ["contains", "start", "end", "is_empty", "eq", "ne"];
+            self.1 |= self.is_it(&call.receiver) && of_value.iter().any(|name| call.method == name);
+            self.visit_unless_it([&*call.receiver]);
+            match super::is_adaptor(&name_of(&call.method)) {
+                true => self.visit_unless_it(&call.args),
+                false => call.args.iter().for_each(|arg| self.visit_expr(arg)),
+            }
+        }
+
+        fn visit_expr_for_loop(&mut self, looped: &syn::ExprForLoop) {
+            self.visit_unless_it([&*looped.expr]);
+            self.visit_block(&looped.body);
+        }
+
+        fn visit_macro(&mut self, called: &syn::Macro) {
+            let exprs = Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
+            if let Ok(args) = called.parse_body_with(exprs) {
+                args.iter().for_each(|arg| self.visit_expr(arg));
+            }
+        }
+    }
+    let mut found = Used(name, false);
     stmts.iter().for_each(|stmt| found.visit_stmt(stmt));
     found.1
 }
@@ -180,6 +212,13 @@ impl Reader {
         let line = next.line;
         let (range, next) = (Box::new(range_value(ends, closed, line)), Box::new(next));
         Some(expr(line, ExprKind::RangeArgument { range, next }))
+    }
+
+    /// The value of a range behind a name; not of one that is `mut`, since it moves on.
+    pub(in crate::parse) fn named_range(&self, name: &str, line: Line) -> Option<ExprKind> {
+        let bound = self.iterator(name).filter(|bound| bound.position.is_none())?;
+        let (ends, closed) = bound.ends.clone()?;
+        Some(range_value(ends, closed, line).kind)
     }
 
     /// A range as a value; `None` of one that lacks an end.

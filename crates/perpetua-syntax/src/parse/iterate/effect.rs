@@ -5,12 +5,47 @@ use syn::visit::Visit;
 
 use super::{Chain, Source};
 use crate::parse::chain::{Item, Step};
-use crate::parse::reader::name_of;
+use crate::parse::reader::{Reader, name_of};
 
 impl Chain {
     /// Whether functions that belong to its items may do more than compute.
     pub(super) fn acts(&self) -> bool {
         matches!(&self.source, Source::Items(item, _) if item_acts(item)) || self.steps.iter().any(step_acts)
+    }
+}
+
+impl Chain {
+    /// Whether it is the numbers of a range from the first to the last.
+    pub(super) fn is_upward(&self) -> bool {
+        self.steps.is_empty() && matches!(&self.source, Source::Range(range) if range.adaptors.is_empty())
+    }
+}
+
+impl Reader {
+    /// Whether nothing is done with items: no function of the user's makes them, and each is known by its place, which it is made to be.
+    pub(super) fn is_plain(&mut self, chain: &mut Chain) -> bool {
+        let plain = chain.steps.is_empty()
+            && match &chain.source {
+                Source::Range(_) => true,
+                Source::Items(item, _) => is_plain(item),
+            };
+        if plain {
+            self.indexed_source(chain);
+        }
+        plain
+    }
+}
+
+fn is_plain(item: &Item) -> bool {
+    match item {
+        Item::Changed(..) => false,
+        Item::Cycle(inner, _) | Item::Enumerate(inner) | Item::From(inner, ..) | Item::Rev(inner, _) => {
+            is_plain(inner)
+        }
+        Item::Zip(one, other) | Item::Chain(one, _, other) => is_plain(one) && is_plain(other),
+        // What a loop asks of a value may be a user's `next`.
+        Item::Element(_) => false,
+        Item::Part { .. } | Item::Count(_) | Item::Same(_) => true,
     }
 }
 
@@ -48,6 +83,7 @@ fn step_acts(step: &Step) -> bool {
         | Step::Skip(..)
         | Step::Take(..)
         | Step::Until(..)
+        | Step::Leaving(_)
         | Step::Every(..) => false,
     }
 }

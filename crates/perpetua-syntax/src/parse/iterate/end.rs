@@ -63,6 +63,17 @@ impl Reader {
                     return Some(ExprKind::Block { label: None, block });
                 }
             }
+            ("count", []) if !chain.advances && self.is_plain(&mut chain) => {
+                if let Source::Items(_, count) = &chain.source {
+                    let block = block(line, chain.setup, Some(count.clone()));
+                    return Some(ExprKind::Block { label: None, block });
+                }
+            }
+            // A range's first number is its least one.
+            ("min", []) if chain.is_upward() => {
+                return Some(self.read_pick(chain, Some(number(line, 0)), false));
+            }
+            ("max", []) if chain.is_upward() => return Some(self.read_pick(chain, None, false)),
             ("nth", [n]) => {
                 let n = self.read_expr(n);
                 return Some(self.read_pick(chain, Some(n), true));

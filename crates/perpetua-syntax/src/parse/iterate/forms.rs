@@ -64,7 +64,10 @@ impl Reader {
                 let value = self.read_expr(value);
                 let value = chain.name(self, "value", value);
                 let count = match count {
-                    Some(count) => self.read_expr(count),
+                    Some(count) => {
+                        let count: syn::Expr = syn::parse_quote!({ let __count: usize = #count; __count });
+                        self.read_expr(&count)
+                    }
                     None => most(chain.line),
                 };
                 let count = chain.name(self, "count", count);

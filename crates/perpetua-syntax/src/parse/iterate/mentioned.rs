@@ -102,6 +102,7 @@ fn name_step(step: &Step, locals: &mut Locals<'_>) {
         | Step::Skip(..)
         | Step::Take(..)
         | Step::Until(..)
+        | Step::Leaving(_)
         | Step::Every(..) => {}
     }
 }

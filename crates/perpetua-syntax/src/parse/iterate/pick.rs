@@ -3,7 +3,7 @@
 
 use super::item::{binary, declare, method, when};
 use super::{Chain, Source, bound, number};
-use crate::ast::{BinaryOp, Expr, ExprKind, PICK, SLICE, UnaryOp, Variant};
+use crate::ast::{BinaryOp, Expr, ExprKind, PICK, SLICE, Stmt, UnaryOp, Variant};
 use crate::parse::chain::Step;
 use crate::parse::reader::Reader;
 use crate::parse::sugar::{block, expr, local, statement};
@@ -16,6 +16,9 @@ impl Reader {
         let simple = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
         // Functions are called for what comes before, too.
         let is_first = matches!(&n, Some(n) if matches!(n.kind, ExprKind::Int { value: 0, .. }));
+        if !is_first && chain.owned && self.is_plain(&mut chain) {
+            return self.read_value_pick(chain, n);
+        }
         let acts = !is_first && chain.acts();
         if acts || chain.owned || !chain.steps.iter().all(simple) || matches!(chain.source, Source::Range(_))
         {
@@ -83,30 +86,33 @@ impl Reader {
                 block: block(line, stmts, Some(value)),
             };
         }
-        let payload = Some(Box::new(item));
-        let some = ExprKind::Variant {
-            variant: Variant::Some,
-            payload,
-        };
-        let none = ExprKind::Variant {
-            variant: Variant::None,
-            payload: None,
-        };
-        let none = block(line, Vec::new(), Some(expr(line, none)));
-        let chosen = ExprKind::If {
-            cond: Box::new(local(&there, line)),
-            then: block(line, inner, Some(expr(line, some))),
-            otherwise: Some(Box::new(expr(
-                line,
-                ExprKind::Block {
-                    label: None,
-                    block: none,
-                },
-            ))),
-        };
+        let value = some_where(local(&there, line), inner, item);
         ExprKind::Block {
             label: None,
-            block: block(line, stmts, Some(expr(line, chosen))),
+            block: block(line, stmts, Some(value)),
+        }
+    }
+
+    /// The item number `n`, or the last one, of a chain whose items nothing is done with: none is looked at before it.
+    fn read_value_pick(&mut self, chain: Chain, n: Option<Expr>) -> ExprKind {
+        let line = chain.line;
+        let Source::Items(item, count) = chain.source else {
+            return ExprKind::Tuple(Vec::new());
+        };
+        let (mut stmts, at) = (chain.setup, self.fresh("at"));
+        let index = n.unwrap_or_else(|| method(count.clone(), "wrapping_sub", vec![number(line, 1)]));
+        stmts.push(declare(&at, index, false));
+        let there = binary(BinaryOp::Lt, local(&at, line), count.clone());
+        if let Some((position, start)) = chain.stands.filter(|_| chain.advances) {
+            let reached = method(count, "min", vec![local(&at, line)]);
+            stmts.push(bound::moved(&position, start, reached));
+        }
+        let mut inner = Vec::new();
+        let item = item.at(self, &at, line, &mut inner);
+        let value = some_where(there, inner, item);
+        ExprKind::Block {
+            label: None,
+            block: block(line, stmts, Some(value)),
         }
     }
 
@@ -163,4 +169,27 @@ impl Reader {
             block: block(line, chain.setup, Some(value)),
         })
     }
+}
+
+/// `Some(item)` where `there` holds, computed by `stmts`, else `None`.
+fn some_where(there: Expr, stmts: Vec<Stmt>, item: Expr) -> Expr {
+    let line = there.line;
+    let some = ExprKind::Variant {
+        variant: Variant::Some,
+        payload: Some(Box::new(item)),
+    };
+    let none = ExprKind::Variant {
+        variant: Variant::None,
+        payload: None,
+    };
+    let none = ExprKind::Block {
+        label: None,
+        block: block(line, Vec::new(), Some(expr(line, none))),
+    };
+    let kind = ExprKind::If {
+        cond: Box::new(there),
+        then: block(line, stmts, Some(expr(line, some))),
+        otherwise: Some(Box::new(expr(line, none))),
+    };
+    expr(line, kind)
 }

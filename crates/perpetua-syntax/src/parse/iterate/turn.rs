@@ -4,6 +4,7 @@ use super::item::{CONTINUE, binary, declare, method, not, pair, when};
 use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKind, UnaryOp};
 use crate::parse::Refusal;
+use crate::parse::argument::closure_of_method;
 use crate::parse::chain::Step;
 use crate::parse::expr::peel;
 use crate::parse::library::{is_reverse, reversed};
@@ -69,7 +70,8 @@ impl Reader {
         label: Option<String>,
         body: Body<'_>,
     ) -> (Vec<Stmt>, Expr) {
-        let (line, outer_label) = (outer.line, self.fresh("outer"));
+        let (line, own_label) = (outer.line, self.fresh("outer"));
+        let outer_label = own_label.clone();
         let turn: Body<'_> = Box::new(|reader, item| {
             reader.scoped(|reader| {
                 let mut stmts = Vec::new();
@@ -98,16 +100,18 @@ impl Reader {
                     }
                     None => reader.items_of(item),
                 };
+                // The loops around, where this one is within those of a chain already.
+                let all = reader.leaves().unwrap_or(outer_label);
+                inner.steps.push(Step::Leaving(all.clone()));
                 inner.steps.extend(steps);
-                let (setup, looped) = reader.in_two_loops(label.clone(), &outer_label, |reader| {
-                    reader.read_turns(inner, label, body)
-                });
+                let (setup, looped) =
+                    reader.in_one_of(label.clone(), all, |reader| reader.read_turns(inner, label, body));
                 stmts.extend(setup);
                 stmts.push(statement(looped));
                 block(line, stmts, None)
             })
         });
-        self.read_turns(outer, Some(outer_label.clone()), turn)
+        self.read_turns(outer, Some(own_label), turn)
     }
 
     fn read_turns(&mut self, chain: Chain, label: Option<String>, body: Body<'_>) -> (Vec<Stmt>, Expr) {
@@ -176,10 +180,15 @@ impl Reader {
 
     pub(super) fn read_steps(&mut self, steps: Vec<Step>, mut item: Expr, stmts: &mut Vec<Stmt>) -> Expr {
         // What stops the loop looks before an item is made.
+        let mut label = self.leaves();
         for step in &steps {
+            if let Step::Leaving(all) = step {
+                label = Some(all.clone());
+            }
             if let Step::Take(counter, n) | Step::Zip(counter, _, n, true) | Step::Until(counter, n) = step {
                 let full = binary(BinaryOp::Ge, local(counter, n.line), n.clone());
-                stmts.insert(0, when(full, self.leave()));
+                let (label, value) = (label.clone(), None);
+                stmts.insert(0, when(full, ExprKind::Break { label, value }));
             }
         }
         for step in steps {
@@ -190,6 +199,10 @@ impl Reader {
                 statement(expr(line, ExprKind::CompoundAssign { op, place, value }))
             };
             if let Step::Until(..) = &step {
+                continue;
+            }
+            if let Step::Leaving(all) = step {
+                self.leave_by(all);
                 continue;
             }
             if let Step::Map(f) = &step {
@@ -317,6 +330,7 @@ impl Reader {
                 | Step::Called(_)
                 | Step::Scan(..)
                 | Step::Until(..)
+                | Step::Leaving(_)
                 | Step::Flat(_) => value(),
             };
         }
@@ -330,6 +344,9 @@ impl Reader {
             && let Some(named) = self.named_function(&path.path)
         {
             return self.apply(&syn::Expr::Path(named), args);
+        }
+        if let Some(closure) = closure_of_method(function) {
+            return self.apply(&closure, args);
         }
         let kind = match peel(function) {
             syn::Expr::Path(path) if let Some(qself) = &path.qself => ExprKind::TypeCall {

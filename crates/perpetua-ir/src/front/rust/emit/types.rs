@@ -51,6 +51,13 @@ impl Types {
                     })
                     .collect::<Result<_, _>>()?,
             )),
+            Ty::Instance(of, _) if !show(ty).contains('_') => Err((
+                format!("`{}` has no layout in memory", show(ty)),
+                format!(
+                    "the arguments of `{}` are scalars, arrays and structs of such",
+                    of.name
+                ),
+            )),
             Ty::Var(_) | Ty::Array(_, Len::Var(_)) | Ty::Instance(..) => Err((
                 "the type of a value is not known".into(),
                 "annotate it: `let x: T = …`".into(),

@@ -14,6 +14,7 @@ use super::defined::{Defined, Space};
 use super::handlers::Templates;
 use super::marks::{Mark, derives, instantiation, is_device, judge_gpu, marks_of};
 use super::modules::{Beside, Files};
+use super::unknown::lacking;
 use super::{Block, Defaults, Item, ItemKind, Items, Kernel, ModulePath};
 use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::resolve::members::MemberKind;
@@ -345,7 +346,7 @@ impl Collector<'_> {
                 None => return,
             }
         } else {
-            ItemKind::Unusable("it lacks `#[derive(GpuType)]`: add it".into())
+            ItemKind::Unusable(lacking(&input))
         };
         self.insert(module, name, spaces, kind);
     }

@@ -2,12 +2,15 @@
 
 use perpetua_syntax::{INTRINSICS, PathRef, PathUsage};
 
-use super::lookup::Refusal;
+use super::lookup::{Found, Refusal, Result};
 use super::{Item, ItemKind, Items, ModulePath};
 use crate::nearest::nearest;
 
 /// Crates of which no name is missing: what the language has of them, the reader knows.
 const KNOWN: [&str; 3] = ["perpetua", "std", "core"];
+
+/// The crates of the standard library.
+const LIBRARY: [&str; 3] = ["std", "core", "alloc"];
 
 impl Items {
     /// Why a path has no meaning, and what may have been meant.
@@ -19,6 +22,24 @@ impl Items {
             true => (!self.is_brought(name, module)).then(|| module.clone()),
             false => self.module_of(before, module),
         };
+        // What belongs to an item that is there.
+        if let Ok(Some(Found::Item(at, item))) = self.find_item(before, module, path.leading_colon) {
+            let of = at.join("::");
+            return match &item.kind {
+                ItemKind::Unusable(why) => (format!("`{of}` cannot be used in a kernel"), why.clone()),
+                _ => (
+                    format!("there is no {}`{name}` in `{of}`", kind(path.usage)),
+                    String::new(),
+                ),
+            };
+        }
+        let library = before.first().is_some_and(|first| self.is_library(first, module));
+        if at.is_none() && library {
+            return (
+                format!("`{}` is none of what kernels know of Rust's library", path.text()),
+                "write a closure in the place of a function, such as `|x| x.abs()`, or write out what it does".into(),
+            );
+        }
         let Some(at) = at else {
             let remedy = match &self.no_crates {
                 Some(why) => format!("other crates are not known: {why}"),
@@ -60,6 +81,27 @@ impl Items {
             .chain(functions)
             .chain(path.locals.0.iter().map(String::as_str));
         (cause, nearest(name, known).unwrap_or_default())
+    }
+
+    fn find_item(&self, names: &[&str], module: &ModulePath, absolute: bool) -> Result<Option<Found<'_>>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.find(&names, module, None, absolute, 1)
+    }
+
+    /// Whether a name is of the standard library: by a `use`, or because nothing else has it.
+    fn is_library(&self, name: &str, module: &ModulePath) -> bool {
+        let mut at = module.clone();
+        at.push(name.to_owned());
+        match self.uses.get(&at) {
+            Some(path) => path.first().is_some_and(|first| LIBRARY.contains(&&**first)),
+            None => {
+                let is_type = name.starts_with(char::is_uppercase);
+                LIBRARY.contains(&name) || is_type && !self.is_brought(name, module)
+            }
+        }
     }
 
     /// Whether a `use` says where the name comes from, or leaves it open.
@@ -122,4 +164,27 @@ fn fits(item: &ItemKind, usage: PathUsage) -> bool {
         ),
         _ => matches!(item, ItemKind::Const(_)),
     }
+}
+
+/// What a struct or an enum without `derive(GpuType)` lacks.
+pub(super) fn lacking(input: &syn::DeriveInput) -> String {
+    let fields: Vec<&syn::Field> = match &input.data {
+        syn::Data::Struct(data) => data.fields.iter().collect(),
+        syn::Data::Enum(data) => data.variants.iter().flat_map(|variant| &variant.fields).collect(),
+        syn::Data::Union(_) => return "it is a union: use a struct, or an enum with data".to_owned(),
+    };
+    if fields
+        .iter()
+        .any(|field| matches!(field.ty, syn::Type::Reference(_)))
+    {
+        return "it holds references, which values of kernels do not: keep indices, and pass what they point into beside them".to_owned();
+    }
+    let has_repr = input.attrs.iter().any(|attr| attr.path().is_ident("repr"));
+    let repr = match &input.data {
+        _ if has_repr => "",
+        syn::Data::Struct(_) => ", and `#[repr(C)]` where it lies in memory",
+        _ if fields.is_empty() => ", and `#[repr(u32)]`",
+        _ => "",
+    };
+    format!("it lacks `#[derive(Clone, Copy, GpuType)]`: add it{repr}")
 }

@@ -11,6 +11,7 @@ use perpetua_syntax as syntax;
 use perpetua_syntax::{FunctionKind, GenericArg};
 
 use super::consteval::constant_expr;
+use super::range::next_of;
 use super::signature::{convert_type, not_a, path_meaning};
 use super::tree::{Expr, ExprKind, Loaded};
 use super::ty::Ty;
@@ -131,7 +132,20 @@ impl Checker<'_> {
         }
         for (i, param, arg) in closures {
             let expected = self.closure_signature(callee, &generics, &param.ty, param.line)?;
-            let arg = self.closure_argument(arg, expected)?;
+            let mut arg = self.closure_argument(arg, expected)?;
+            let line = arg.line;
+            match (&param.ty, self.types.shallow(&arg.ty)) {
+                // `&mut it` is a closure that goes on in `it`, whether a reference to an iterator is asked for or an iterator.
+                (syntax::Type::Ref { mutable, .. }, Ty::Closure(_)) => {
+                    arg = self.borrow(arg, *mutable, line)?
+                }
+                (syntax::Type::Generic(_), Ty::Ref(_, of))
+                    if matches!(self.types.shallow(&of), Ty::Closure(_)) =>
+                {
+                    arg = self.deref(arg);
+                }
+                _ => {}
+            }
             let ty = convert(self, &param.ty, param.line)?;
             let arg = self.coerce(arg, &ty)?;
             if let Some(slot) = checked.get_mut(i) {
@@ -165,6 +179,13 @@ impl Checker<'_> {
             syntax::ExprKind::Function(call) if let Some((params, _)) = &expected => {
                 let closure = closure_of(call, params.len());
                 self.closure(&closure, expected)
+            }
+            syntax::ExprKind::Unary {
+                op: syntax::UnaryOp::RefMut,
+                operand,
+            } if expected.is_some() && self.is_range_place(operand) => {
+                let next = self.closure(&next_of(operand), expected)?;
+                self.borrow(next, true, arg.line)
             }
             syntax::ExprKind::Unary { op, operand } => {
                 let operand = self.closure_argument(operand, expected)?;
@@ -412,6 +433,10 @@ fn closure_of(call: &syntax::Expr, count: usize) -> syntax::Expr {
 
 /// Whether a parameter is an iterator, which is a function that gives the next item.
 fn is_iterator(callee: &syntax::Function, param: &syntax::Type) -> bool {
+    let param = match param {
+        syntax::Type::Ref { target, .. } => target,
+        param => param,
+    };
     let syntax::Type::Generic(index) = param else {
         return false;
     };

@@ -302,16 +302,21 @@ impl Checker<'_> {
             "len" => self.expr(&w.most(Scalar::Usize), Some(&Ty::USIZE)),
             _ => {
                 let item = self.call_method_of(next, vec![Argument::Operand(receiver)], &[], line)?;
-                let held = "held";
-                let leave = w.block_expr(vec![w.leave()], None);
-                let arms = vec![
-                    (w.pattern(syntax::Variant::Some, Some(held)), w.local(held)),
-                    (None, leave),
-                ];
-                let body = w.arms(w.local(RECEIVER), arms);
-                self.written(item, None, &body, None, line)
+                self.item_or_leave(item, line)
             }
         }
+    }
+
+    /// What a `next` gave; without an item the loop around is left.
+    pub(super) fn item_or_leave(&mut self, item: Expr, line: u32) -> Result<Expr> {
+        let (w, held) = (Writer(line), "held");
+        let leave = w.block_expr(vec![w.leave()], None);
+        let arms = vec![
+            (w.pattern(syntax::Variant::Some, Some(held)), w.local(held)),
+            (None, leave),
+        ];
+        let body = w.arms(w.local(RECEIVER), arms);
+        self.written(item, None, &body, None, line)
     }
 
     /// `receiver.into()`: `From` of what is expected, or a conversion of scalars.

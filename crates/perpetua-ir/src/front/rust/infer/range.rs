@@ -6,11 +6,27 @@ use std::collections::HashMap;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, Type, Variant};
 
-use super::tree::{Expr, ExprKind, PartEnd, Pat, Stmt, StmtKind};
+use super::tree::{Expr, ExprKind, LocalId, PartEnd, Pat, Stmt, StmtKind};
 use super::ty::{Generic, Ty};
 use super::written::{ARGUMENT, RECEIVER, Writer};
 use super::{Checker, Result};
 use crate::front::rust::describe::GenericStruct;
+
+/// Methods that go on in the range.
+const MOVING: [&str; 12] = [
+    "by_ref",
+    "nth",
+    "nth_back",
+    "any",
+    "all",
+    "find",
+    "find_map",
+    "position",
+    "rposition",
+    "try_fold",
+    "try_for_each",
+    "rfind",
+];
 
 /// The ends by their places among the fields.
 const START: u32 = 0;
@@ -45,6 +61,20 @@ impl Writer {
         self.when(left, self.block(stmts, Some(some)), Some(none))
     }
 
+    /// The receiver's last number, which leaves it.
+    fn last_of_range(self) -> syntax::Expr {
+        let last = "last";
+        let before = self.binary(BinaryOp::Sub, self.end_of_range("end"), self.int(1));
+        let stmts = vec![
+            self.bind(last, before),
+            self.assign(self.end_of_range("end"), self.local(last)),
+        ];
+        let some = self.variant(Variant::Some, Some(self.local(last)));
+        let none = self.block_expr(Vec::new(), Some(self.variant(Variant::None, None)));
+        let left = self.below_end(self.end_of_range("start"), false);
+        self.when(left, self.block(stmts, Some(some)), Some(none))
+    }
+
     /// How many numbers the receiver has. The way from its first to its last may be longer than their type has numbers.
     fn length_of_range(self, closed: bool) -> syntax::Expr {
         let wide = |name: &str| self.cast(self.end_of_range(name), Type::Scalar(Scalar::Usize));
@@ -58,7 +88,27 @@ impl Writer {
     }
 }
 
+/// The closure that gives the next number of a place.
+pub(super) fn next_of(place: &syntax::Expr) -> syntax::Expr {
+    let w = Writer(place.line);
+    w.expr(syntax::ExprKind::Closure {
+        moved: false,
+        params: Vec::new(),
+        ret: None,
+        body: Box::new(w.method(place.clone(), "next", Vec::new())),
+    })
+}
+
 impl Checker<'_> {
+    /// Whether an expression is a local that holds a range.
+    pub(super) fn is_range_place(&self, place: &syntax::Expr) -> bool {
+        let syntax::ExprKind::Local(name) = &place.kind else {
+            return false;
+        };
+        let local = self.find(name).and_then(|id| self.locals.get(id.0 as usize));
+        local.is_some_and(|local| self.range_of(&local.ty).is_some())
+    }
+
     /// What a range goes over, and whether it has its end; `None` of what is no range.
     pub(super) fn range_of(&self, ty: &Ty) -> Option<(Ty, bool)> {
         let (of, item) = match self.types.shallow(ty) {
@@ -78,6 +128,12 @@ impl Checker<'_> {
         Some((item, closed))
     }
 
+    /// Whether a local is the reader's, whose names have spaces.
+    fn is_own(&self, id: LocalId) -> bool {
+        let local = self.locals.get(id.0 as usize);
+        local.is_some_and(|local| local.name.contains(' '))
+    }
+
     /// A method of a range.
     pub(super) fn range_method(
         &mut self,
@@ -88,8 +144,29 @@ impl Checker<'_> {
         line: u32,
     ) -> Result<Expr> {
         let shown = self.show(&receiver.ty);
-        let range = self.deref_all(receiver);
         let w = Writer(line);
+        if matches!(self.types.shallow(&receiver.ty), Ty::Ref(true, _)) {
+            // A loop over `&mut range` goes on in it: the loop asks for so many items, and leaves where there is none.
+            let own = matches!(&receiver.kind, ExprKind::Local(id) if self.is_own(*id));
+            match (name, args) {
+                ("into_iter", []) if !closed => return Ok(receiver),
+                ("len", []) if own => return self.expr(&w.most(Scalar::Usize), Some(&Ty::USIZE)),
+                (syntax::ELEMENT, [_]) if own => {
+                    let next = self.written(receiver, None, &w.next_of_range(), None, line)?;
+                    return self.item_or_leave(next, line);
+                }
+                ("into_iter", []) => {
+                    let cause = format!("a loop over `{shown}` goes on where the range stands");
+                    return Err(self.error(
+                        line,
+                        cause,
+                        "loop over the range itself, or over `*range.start()..=*range.end()`",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        let range = self.deref_all(receiver);
         match (name, args) {
             ("into_iter" | "clone", []) => Ok(range),
             ("start" | "end", []) if closed => {
@@ -97,10 +174,14 @@ impl Checker<'_> {
                 let end = self.make(line, item, ExprKind::Field(Box::new(range), end));
                 self.borrow(end, false, line)
             }
-            ("next", []) if !closed => {
+            ("next" | "next_back", []) if !closed => {
                 self.assigned(&range)?;
                 let range = self.borrow(range, true, line)?;
-                self.written(range, None, &w.next_of_range(), None, line)
+                let body = match name {
+                    "next" => w.next_of_range(),
+                    _ => w.last_of_range(),
+                };
+                self.written(range, None, &body, None, line)
             }
             ("len", []) => self.written(range, None, &w.length_of_range(closed), Some(&Ty::USIZE), line),
             ("is_empty", []) => {
@@ -122,6 +203,11 @@ impl Checker<'_> {
                 let body = w.binary(BinaryOp::Add, w.end_of_range("start"), way);
                 self.written(range, Some(index), &body, Some(&item), line)
             }
+            _ if closed && matches!(name, "next" | "next_back") || MOVING.contains(&name) => Err(self.error(
+                line,
+                format!("`{shown}` has no method `{name}` that kernels can call"),
+                "it would change the range: ask for items by `next` or `next_back` of a `Range`, or loop over `&mut range`",
+            )),
             _ => Err(self.error(
                 line,
                 format!("`{shown}` has no method `{name}` that kernels can call"),
@@ -140,13 +226,7 @@ impl Checker<'_> {
             line,
             kind: StmtKind::Let(Pat::Binding(id), Some(range)),
         };
-        let next = w.expr(syntax::ExprKind::Closure {
-            moved: false,
-            params: Vec::new(),
-            ret: None,
-            body: Box::new(w.method(w.local(name), "next", Vec::new())),
-        });
-        let next = self.closure(&next, None);
+        let next = self.closure(&next_of(&w.local(name)), None);
         self.scopes.pop();
         Ok(self.behind_stmts(vec![bind], next?, line))
     }

@@ -171,7 +171,30 @@ impl Evaluator<'_> {
             }
             ExprKind::Call(callee, generics, args) => self.call(callee, generics, args, line),
             ExprKind::Panic(..) => self.fail(line, "the constant panics"),
-            _ => self.fail(line, "this is not computed in a constant"),
+            ExprKind::Swap(place, a, b) => {
+                let [a, b] = [self.scalar(a)?.1, self.scalar(b)?.1];
+                self.change_all(place, |parts| {
+                    let [a, b] = [a, b].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+                    match parts.len().checked_sub(1) {
+                        Some(last) if a <= last && b <= last => {
+                            parts.swap(a, b);
+                            Ok(())
+                        }
+                        _ => Err(a.max(b)),
+                    }
+                })
+            }
+            ExprKind::Fill(place, value) => {
+                let value = self.expr(value)?;
+                self.change_all(place, |parts| {
+                    parts.fill(value);
+                    Ok(())
+                })
+            }
+            _ => self.fail(
+                line,
+                "constants are computed of operators, calls, branches, loops, assignments, `swap` and `fill`, and this is none of these",
+            ),
         }
     }
 
@@ -288,6 +311,21 @@ impl Evaluator<'_> {
             line,
             format!("index out of bounds: the length is {len} but the index is {index}"),
         )
+    }
+
+    /// Changes the elements of an array; where there is no element of an index, `change` gives that.
+    fn change_all(
+        &self,
+        place: &Expr,
+        change: impl FnOnce(&mut [ConstValue]) -> std::result::Result<(), usize>,
+    ) -> Result<ConstValue> {
+        let Some(ConstValue::Array(element, mut parts)) = self.read(place)? else {
+            return self.fail(place.line, "this is not computed in a constant");
+        };
+        if let Err(index) = change(&mut parts) {
+            return self.out_of_bounds(place.line, parts.len(), index);
+        }
+        self.change(place, ConstValue::Array(element, parts))
     }
 
     fn change(&self, place: &Expr, new: ConstValue) -> Result<ConstValue> {
