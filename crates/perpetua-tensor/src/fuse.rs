@@ -35,6 +35,8 @@ pub(crate) struct Ways {
     /// How many buffers a kernel binds.
     pub(crate) most_buffers: usize,
     pub(crate) library: Use,
+    /// Whether the host copies views of what is known.
+    pub(crate) copies: bool,
 }
 
 impl Ways {
@@ -46,6 +48,7 @@ impl Ways {
             fuses: *FUSES.get_or_init(fuses),
             most_buffers: device.info().limits.max_buffers as usize,
             library: Use::Sooner,
+            copies: false,
         }
     }
 }
@@ -59,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) homes: Vec<SmallVec<[usize; 2]>>,
     /// What the kernel library computes.
     pub(crate) library: HashMap<usize, Library>,
+    /// Whether the host copies views of what is known.
+    pub(crate) copies: bool,
 }
 
 impl Plan {
@@ -108,6 +113,7 @@ impl Plan {
             stays: division.stays,
             homes: division.homes,
             library: division.library,
+            copies: ways.copies,
         }
     }
 }

@@ -33,6 +33,7 @@ mod arrays;
 pub mod backends;
 mod combine;
 mod compile;
+mod copy;
 mod create;
 mod display;
 mod dlpack;

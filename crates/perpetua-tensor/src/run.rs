@@ -85,7 +85,10 @@ impl Kernels {
 
 /// Computes tensors of one device, and what they need.
 pub(crate) fn realize(roots: &[&Tensor]) -> Result<()> {
-    realize_with(roots, Ways::of)
+    realize_with(roots, |device| Ways {
+        copies: true,
+        ..Ways::of(device)
+    })
 }
 
 /// The same, divided otherwise.
@@ -118,7 +121,15 @@ pub(crate) fn realize_with(roots: &[&Tensor], ways: impl FnOnce(&Device) -> Ways
     let mut hunt = Hunt::of(&graph, &values)?;
     let ways = ways(&device);
     let fuses = ways.fuses && hunt.is_none();
-    let plan = Plan::of(&graph, Ways { fuses, ..ways });
+    let copies = ways.copies && fuses;
+    let plan = Plan::of(
+        &graph,
+        Ways {
+            fuses,
+            copies,
+            ..ways
+        },
+    );
     let kernels = device.attachment::<Kernels>();
     let steps = Ready::all(&device, &kernels, &graph, &plan)?;
     let lives = Lives::of(&graph, steps.iter().map(|ready| (ready.output, &ready.step)));
@@ -219,6 +230,24 @@ impl Ready {
             }
         };
         match (&self.step, &self.kernel) {
+            (Step::Copy(copied), _) => {
+                stream.synchronize().map_err(failed)?;
+                let seen = |number: usize| Ok((number, Seen::of(value(number)?, stream).map_err(failed)?));
+                let seen = copied
+                    .reads()
+                    .into_iter()
+                    .map(seen)
+                    .collect::<Result<HashMap<_, _>>>()?;
+                let to = match result.arg() {
+                    KernelArg::Buffer(buffer) => host::raw(buffer.ptr()),
+                    KernelArg::Value(_) => None,
+                };
+                let to = to.ok_or_else(|| wrong(tensor, "the host does not reach its memory"))?;
+                let size = tensor.dtype().size() as usize;
+                // SAFETY: the buffer has so many bytes, and nobody else knows it: what used its memory before was submitted to this stream and, as its sources, waited for.
+                let all = unsafe { std::slice::from_raw_parts_mut(to.cast().as_ptr(), tensor.len() * size) };
+                copied.run(|number| seen.get(&number).map_or(&[], Seen::bytes), size, all);
+            }
             (Step::Function(function, sources), _) => {
                 let sources = sources.iter().map(|(source, shape, dtype)| {
                     Ok(Argument {

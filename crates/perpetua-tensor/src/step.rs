@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::copy::Copied;
 use crate::dtype::DType;
 use crate::emit::{Built, Group, build};
 use crate::error::{Error, Result};
@@ -25,6 +26,8 @@ pub(crate) enum Step {
     Function(Arc<dyn Function>, Vec<Source>),
     /// A kernel of the library computes it.
     Library(Box<Library>),
+    /// The host copies it.
+    Copy(Copied),
     /// A generated kernel computes it.
     Launch(Box<Built>),
 }
@@ -55,6 +58,11 @@ impl Step {
         if let Some(library) = plan.library.get(&group.output) {
             return Ok(Step::Library(Box::new(library.clone())));
         }
+        if plan.copies
+            && let Some(copied) = Copied::of(graph, group.output)
+        {
+            return Ok(Step::Copy(copied));
+        }
         let built = build(graph, group, &is_stored).map_err(|_| wrong(tensor, "it has no recipe"))?;
         Ok(Step::Launch(Box::new(built)))
     }
@@ -74,6 +82,7 @@ impl Step {
             Step::Empty => Vec::new(),
             Step::Function(_, sources) => sources.iter().map(|(source, ..)| *source).collect(),
             Step::Library(library) => library.reads().collect(),
+            Step::Copy(copied) => copied.reads(),
             Step::Launch(built) => built.given.inputs.clone(),
         }
     }

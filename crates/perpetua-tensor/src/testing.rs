@@ -118,6 +118,7 @@ pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
         fuses: true,
         most_buffers: 8,
         library: Use::Sooner,
+        copies: false,
     };
     let plan = Plan::of(&graph, ways);
     let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;

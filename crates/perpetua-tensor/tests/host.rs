@@ -10,7 +10,8 @@ mod common;
 
 use common::values;
 use perpetua_device::{BackendKind, Device};
-use perpetua_tensor::{DType, Slice, Tensor};
+use perpetua_tensor::testing::realize_unfused;
+use perpetua_tensor::{DType, Slice, Statistics, Tensor, s};
 
 fn cpu() -> Device {
     Device::new(BackendKind::Cpu, 0).expect("the CPU")
@@ -225,4 +226,108 @@ fn the_host_sums_products_in_the_order_of_kernels() {
         slopes[1].to_vec::<f32>(),
         m.detach().flip(0).flip(0).sum(0).to_vec::<f32>()
     );
+}
+
+/// A view of a view, by random numbers.
+fn viewed(x: Tensor, mut random: impl FnMut(usize) -> usize) -> Tensor {
+    let (rank, axis) = (x.rank(), random(x.rank()));
+    let n = x.shape()[axis];
+    match random(9) {
+        0 if rank < 4 => x.expand_dims(axis as isize),
+        0 => x.flatten(),
+        1 => {
+            let mut shape = x.shape().to_vec();
+            let (a, b) = [(2, n / 2), (3, n / 3), (n, 1)][random(3)];
+            shape.splice(axis..=axis, if a * b == n { vec![a, b] } else { vec![n] });
+            x.reshape(shape.iter().map(|n| *n as isize).collect::<Vec<_>>())
+        }
+        2 => x.moveaxis(axis as isize, random(rank) as isize),
+        3 => x.flip(axis as isize),
+        4 => {
+            let mut slices = vec![Slice::every(1); rank];
+            let step = [1, 2, -1, -3][random(4)];
+            let first = random(n / 4 + 1) as isize;
+            slices[axis] = Slice::from(if step > 0 { first } else { -1 - first }..).step(step);
+            x.slice(slices)
+        }
+        5 => {
+            let mut widths = vec![(0, 0); rank];
+            widths[axis] = (random(4), random(4));
+            x.pad(widths, 7.0)
+        }
+        6 => x.tile(1 + random(3), axis as isize),
+        7 => x.concat(&[&x.flip(axis as isize), &x], axis as isize),
+        _ => x.roll(random(n + 1) as isize, axis as isize),
+    }
+}
+
+#[test]
+fn views_that_the_host_copies_are_those_that_kernels_compute() {
+    let device = cpu();
+    let mut state = 1u64;
+    let mut random = |n: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n.max(1)
+    };
+    let types = [
+        DType::U8,
+        DType::F16,
+        DType::I32,
+        DType::F32,
+        DType::F64,
+        DType::Bool,
+    ];
+    for turn in 0..120 {
+        let dtype = types[turn % types.len()];
+        let x = values(
+            dtype,
+            [&[36, 600][..], &[20, 30, 42], &[24_000]][random(3)],
+            turn,
+            &device,
+        );
+        x.realize().expect("values");
+        let mut view = x;
+        for _ in 0..1 + random(5) {
+            let next = viewed(view.clone(), &mut random);
+            // Neither too small for the host nor too large for a test.
+            if (16_384..200_000).contains(&next.len()) {
+                view = next;
+            }
+        }
+        let computed = view.flip(0).flip(0);
+        realize_unfused(&[&computed]).expect("kernels");
+        view.realize().expect("a copy");
+        let bits = |x: &Tensor| perpetua_tensor::testing::bits(x).unwrap_or_else(|error| panic!("{error}"));
+        assert!(bits(&view) == bits(&computed), "{turn}: {view:?}");
+    }
+}
+
+#[test]
+fn views_of_what_is_known_take_no_kernel() {
+    let device = cpu();
+    let x = values(DType::F32, &[200, 300], 1, &device);
+    let y = values(DType::F32, &[200, 300], 2, &device);
+    Tensor::realize_all(&[&x, &y]).expect("values");
+    let compiled = || Statistics::of(&device).compiled;
+    let before = compiled();
+    let views = [
+        x.transpose(),
+        x.flip([0, 1]),
+        x.slice(s![..;-2, 1..]),
+        x.concat(&[&y, &x], 1),
+        x.concat(&[&y], 0).pad([(1, 2), (0, 3)], 1.0),
+        x.roll(70, 1),
+        x.tile(3, 0),
+        x.repeat(2, 1),
+        x.broadcast_to(&[5, 200, 300]),
+    ];
+    for view in &views {
+        view.realize().expect("a copy");
+    }
+    assert_eq!(compiled(), before);
+    // What is more than a view takes one.
+    (x.transpose() * 2.0).realize().expect("a product");
+    assert_eq!(compiled(), before + 1);
 }
