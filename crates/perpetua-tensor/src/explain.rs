@@ -1,4 +1,4 @@
-//! What would run, in words. Must not know how it is run.
+//! What would run, in words and as a drawing. Must not know how it is run.
 
 use std::fmt;
 
@@ -9,11 +9,13 @@ use crate::node::Tensor;
 use crate::stay::Stay;
 use crate::table::name_of;
 
-/// What would run if a tensor was looked at: its kernels, what each computes, and why results are stored. Its text is for people; `kernels`
+/// What would run if a tensor was looked at: its kernels, what each computes, and why results are stored. Its text and its drawing are for people; `kernels`
 /// for tests.
 pub struct Explanation {
     /// Each kernel's operations, the one whose result it stores last, and why that is stored.
     pub kernels: Vec<(Vec<String>, Stay)>,
+    /// By kernel: the kernels whose results it reads, by their places, and what else it reads: types and shapes of values that are known.
+    reads: Vec<(Vec<usize>, Vec<String>)>,
 }
 
 impl Explanation {
@@ -30,10 +32,113 @@ impl Explanation {
             });
             (texts.collect(), plan.stays[group.output].unwrap_or(Stay::Asked))
         });
+        let reads = plan.groups.iter().map(|group| {
+            let inside = (0..graph.0.len()).filter(|number| plan.homes[*number].contains(&group.output));
+            let mut all: Vec<usize> = inside
+                .flat_map(|number| graph.0[number].sources.to_vec())
+                .collect();
+            all.sort_unstable();
+            all.dedup();
+            let is_of = |number: &usize| plan.groups.iter().position(|of| of.output == *number);
+            let known = all.iter().filter(|number| graph.0[**number].is_known);
+            (
+                all.iter()
+                    .filter(|number| **number != group.output)
+                    .filter_map(is_of)
+                    .collect(),
+                known.map(|number| graph.0[*number].tensor.0.describe()).collect(),
+            )
+        });
         Explanation {
             kernels: kernels.collect(),
+            reads: reads.collect(),
         }
     }
+
+    /// Its kernels from top to bottom, in the order in which they run, with what each computes, and arrows from results to the kernels that read them.
+    pub fn svg(&self) -> String {
+        use std::fmt::Write as _;
+        // A line of text, a letter of it, the edge of a box around it, and the way between arrows.
+        const LINE: usize = 18;
+        const LETTER: usize = 8;
+        const EDGE: usize = 10;
+        const WAY: usize = 12;
+        let lines = |at: usize| -> Vec<String> {
+            let (operations, stay) = &self.kernels[at];
+            let (_, known) = &self.reads[at];
+            let given = (!known.is_empty()).then(|| format!("given: {}", known.join(", ")));
+            let stored = format!("stored: {}", stay.reason());
+            given
+                .into_iter()
+                .chain(operations.iter().cloned())
+                .chain([stored])
+                .collect()
+        };
+        let boxes: Vec<Vec<String>> = (0..self.kernels.len()).map(lines).collect();
+        let letters = boxes.iter().flatten().map(|text| text.chars().count()).max();
+        let width = letters.unwrap_or(0) * LETTER + 2 * EDGE;
+        // Arrows begin at the right: the farther they reach, the farther out.
+        let arrows = self.reads.iter().enumerate();
+        let mut arrows: Vec<(usize, usize)> = arrows
+            .flat_map(|(to, (from, _))| from.iter().map(move |from| (*from, to)))
+            .collect();
+        arrows.sort_by_key(|(from, to)| to.abs_diff(*from));
+        let (mut tops, mut end) = (Vec::new(), EDGE);
+        for lines in &boxes {
+            tops.push(end);
+            end += (lines.len() + 1) * LINE + 3 * EDGE;
+        }
+        let mut drawn = String::new();
+        for (at, lines) in boxes.iter().enumerate() {
+            let (top, height) = (tops[at], (lines.len() + 1) * LINE + EDGE);
+            // Writing to a `String` succeeds.
+            let _ = writeln!(
+                drawn,
+                "<rect x=\"{EDGE}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"4\" fill=\"#eef3f8\" stroke=\"#6b8fb5\"/>\n<text x=\"{}\" y=\"{}\" font-weight=\"bold\">kernel {}</text>",
+                2 * EDGE,
+                top + LINE,
+                at + 1
+            );
+            for (place, line) in lines.iter().enumerate() {
+                let color = match place + 1 == lines.len() || line.starts_with("given: ") {
+                    true => "#777777",
+                    false => "black",
+                };
+                let _ = writeln!(
+                    drawn,
+                    "<text x=\"{}\" y=\"{}\" fill=\"{color}\">{}</text>",
+                    2 * EDGE,
+                    top + (place + 2) * LINE,
+                    escaped(line)
+                );
+            }
+        }
+        for (out, (from, to)) in arrows.iter().enumerate() {
+            let (right, far) = (EDGE + width, EDGE + width + (out + 2) * WAY);
+            let (begin, end) = (
+                tops[*from] + boxes[*from].len() * LINE + LINE,
+                tops[*to] + LINE + EDGE / 2,
+            );
+            let _ = writeln!(
+                drawn,
+                "<path d=\"M{right} {begin} H{far} V{end} H{}\" fill=\"none\" stroke=\"#d9864a\" marker-end=\"url(#arrow)\"/>",
+                right + 7
+            );
+        }
+        let (all, high) = (width + 3 * EDGE + (arrows.len() + 2) * WAY, end);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{all}\" height=\"{high}\" font-family=\"monospace\" font-size=\"12\">\n\
+             <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"1\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\" fill=\"#d9864a\"/></marker></defs>\n\
+             <rect width=\"{all}\" height=\"{high}\" fill=\"white\"/>\n{drawn}</svg>\n"
+        )
+    }
+}
+
+/// A text as XML has it.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 impl fmt::Display for Explanation {
@@ -64,7 +169,7 @@ impl Tensor {
     /// # let device = Device::new(BackendKind::Cpu, 0)?;
     /// let x = Tensor::ones([4, 1000], DType::F32, &device);
     /// let explanation = (x * 2.0).softmax(-1).explain()?;
-    /// assert_eq!(explanation.kernels.len(), 1, "{explanation}");
+    /// assert_eq!(explanation.kernels.len(), 1, "{explanation}"); // or `explanation.svg()`
     /// # Ok::<(), perpetua_tensor::Error>(())
     /// ```
     ///

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::explain::escaped;
 use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
 use crate::node::Tensor;
@@ -163,7 +164,7 @@ impl MemoryPlan {
                 )
             };
             let before = step.live - step.takes;
-            let operation = step.operation.replace('&', "&amp;").replace('<', "&lt;");
+            let operation = escaped(&step.operation);
             // Writing to a `String` succeeds.
             let _ = writeln!(
                 bars,
