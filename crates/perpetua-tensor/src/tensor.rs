@@ -32,7 +32,7 @@ impl Tensor {
             let _ = crate::run::realize(&sources.iter().collect::<Vec<_>>());
             recorded.0.restart_depth();
         }
-        recorded
+        crate::eager::computed(recorded)
     }
 
     /// An operation of one operand, of its type and device.

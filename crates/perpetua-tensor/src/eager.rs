@@ -1,0 +1,53 @@
+//! Operations computed as they are recorded, for those who look for a mistake step by step.
+
+use std::cell::Cell;
+
+use crate::node::{Op, Tensor};
+use crate::run::realize;
+
+thread_local! {
+    static IS_ON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something whose operations are computed on this thread when they are recorded, each by a kernel of its own; what cannot be computed is an error at once
+/// ([`Tensor::check`]). Results have the bits that they have otherwise. In functions that `compile` and `vmap` take there are no values, so there nothing changes.
+///
+/// ```
+/// # use perpetua_device::{BackendKind, Device};
+/// use perpetua_tensor::{Statistics, Tensor, eager};
+/// # let device = Device::new(BackendKind::Cpu, 0)?;
+/// let x = Tensor::from_slice(&[1.0f32, -1.0], [2], &device);
+/// let launched = || Statistics::of(&device).launched;
+/// let before = launched();
+/// let y = eager(|| x.exp().sqrt().sin());
+/// assert_eq!(launched(), before + 3);
+/// assert_eq!(y.to_vec::<f32>()?, x.exp().sqrt().sin().to_vec::<f32>()?);
+/// assert_eq!(launched(), before + 4);
+/// # Ok::<(), perpetua_tensor::Error>(())
+/// ```
+pub fn eager<T>(work: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            IS_ON.set(self.0);
+        }
+    }
+    let _back = Back(IS_ON.replace(true));
+    work()
+}
+
+/// The same operation, computed if that is asked for here; or one that carries the error.
+pub(crate) fn computed(recorded: Tensor) -> Tensor {
+    let node = &recorded.0;
+    let has_value = matches!(
+        node.op,
+        Op::Leaf | Op::Failed(_) | Op::Example | Op::Scalar { .. }
+    );
+    if !IS_ON.get() || has_value || node.is_example {
+        return recorded;
+    }
+    match realize(&[&recorded]) {
+        Ok(()) => recorded,
+        Err(error) => Tensor::with_error(error, &node.device, node.at),
+    }
+}
