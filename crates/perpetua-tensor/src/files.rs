@@ -31,6 +31,17 @@ impl Contents {
         read.map(Contents::Read)
     }
 
+    /// Mapped to memory.
+    ///
+    /// # Safety
+    /// As of [`Tensor::map_npy`].
+    #[cfg(feature = "mmap")]
+    pub(crate) unsafe fn map(path: &Path) -> Result<Contents> {
+        // SAFETY: the caller promises the same.
+        let mapped = unsafe { crate::map::Map::of(path) };
+        mapped.map(Contents::Mapped).map_err(|error| failed(path, error))
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Contents::Read(bytes) => bytes,
@@ -104,6 +115,36 @@ impl Tensor {
     pub fn load_npy(path: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
         let path = path.as_ref();
         Contents::read(path)?.array(path, device)
+    }
+
+    /// As [`Tensor::load_npy`], of a file that is mapped to memory: on the CPU nothing is read before it is wanted, and nothing copied; other devices get a copy.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, Device};
+    /// # use perpetua_tensor::Tensor;
+    /// # let device = Device::new(BackendKind::Cpu, 0)?;
+    /// # let path = std::env::temp_dir().join(format!("perpetua-{}-map.npy", std::process::id()));
+    /// Tensor::from_slice(&[1.0f32, 2.0], [2], &device).save_npy(&path)?;
+    /// // SAFETY: nobody else knows the file.
+    /// let x = unsafe { Tensor::map_npy(&path, &device)? };
+    /// assert_eq!((x * 2.0).to_vec::<f32>()?, [2.0, 4.0]);
+    /// # std::fs::remove_file(&path).expect("it was written");
+    /// # Ok::<(), perpetua_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::load_npy`].
+    ///
+    /// # Safety
+    /// Nobody, in this process or another one, changes or shortens the file while the tensor, or what was submitted of it, is there. To remove it, or to put another one in its place, is allowed where the system
+    /// allows it.
+    #[cfg(feature = "mmap")]
+    #[track_caller]
+    pub unsafe fn map_npy(path: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
+        let path = path.as_ref();
+        // SAFETY: the caller promises the same.
+        let contents = unsafe { Contents::map(path)? };
+        contents.array(path, device)
     }
 
     /// Writes it as `numpy.load` reads it. Waits for the device. A file that is there is replaced by a whole one.

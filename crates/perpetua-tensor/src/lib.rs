@@ -93,8 +93,6 @@ pub use eager::eager;
 pub use error::{Error, Result};
 pub use explain::Explanation;
 pub use function::{checkpoint, clip_grad_norm};
-#[cfg(all(feature = "mmap", feature = "safetensors"))]
-pub use map::map_safetensors;
 pub use memory::{MemoryPlan, MemoryStep};
 pub use node::{Argument, Function, HostValues, OnHost, Tensor, no_grad};
 #[cfg(feature = "npz")]
@@ -104,6 +102,8 @@ pub use optimise::Adam;
 pub use perpetua_device::{Data, Device};
 pub use random::Random;
 pub use run::Statistics;
+#[cfg(all(feature = "mmap", feature = "safetensors"))]
+pub use safetensors::map_safetensors;
 #[cfg(feature = "safetensors")]
 pub use safetensors::{load_safetensors, save_safetensors};
 pub use shape::{Axes, Shape};

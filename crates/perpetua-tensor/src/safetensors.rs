@@ -66,7 +66,7 @@ pub fn load_safetensors(path: impl AsRef<Path>, device: &Device) -> Result<BTree
 }
 
 #[track_caller]
-pub(crate) fn tensors(contents: &Contents, path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+fn tensors(contents: &Contents, path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let (entries, data) = parse(contents.bytes()).map_err(|cause| failed(path, cause))?;
     let mut all = BTreeMap::new();
     for entry in entries {
@@ -75,6 +75,23 @@ pub(crate) fn tensors(contents: &Contents, path: &Path, device: &Device) -> Resu
         all.insert(entry.name, loaded);
     }
     Ok(all)
+}
+
+/// As [`load_safetensors`](crate::load_safetensors), of a file that is mapped to memory: on the CPU nothing is read before it is wanted, and what lies at a multiple of its elements' size is not
+/// copied.
+///
+/// # Errors
+/// As [`load_safetensors`](crate::load_safetensors).
+///
+/// # Safety
+/// As of [`Tensor::map_npy`].
+#[cfg(feature = "mmap")]
+#[track_caller]
+pub unsafe fn map_safetensors(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let path = path.as_ref();
+    // SAFETY: the caller promises the same.
+    let contents = unsafe { Contents::map(path)? };
+    tensors(&contents, path, device)
 }
 
 /// Writes tensors with their names. Waits for the device. A file that is there is replaced by a whole one.
