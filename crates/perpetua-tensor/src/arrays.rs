@@ -48,13 +48,13 @@ impl Tensor {
     /// A copy of a matrix of the crate `nalgebra`: `[rows, columns]`, also of vectors.
     ///
     /// ```
-    /// use nalgebra::{Matrix2x3, dmatrix};
+    /// use nalgebra::{Matrix2x3, Matrix3x2};
     /// use perpetua_device::{BackendKind, Device};
     /// use perpetua_tensor::Tensor;
     /// let device = Device::new(BackendKind::Cpu, 0)?;
     /// let x = Tensor::from_nalgebra(&Matrix2x3::new(1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0), &device);
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    /// assert_eq!(x.transpose().to_nalgebra::<f32>()?, dmatrix![1.0, 4.0; 2.0, 5.0; 3.0, 6.0]);
+    /// assert_eq!(x.transpose().to_nalgebra::<f32>()?, Matrix3x2::new(1.0, 4.0, 2.0, 5.0, 3.0, 6.0));
     /// # Ok::<(), perpetua_tensor::Error>(())
     /// ```
     #[track_caller]
