@@ -60,7 +60,14 @@ pub(super) fn read(
         reader.conditions = super::conditions(block);
     }
     for param in &params {
-        if let Type::Generic(index) = &param.ty
+        let own = match &param.ty {
+            Type::Ref {
+                mutable: true,
+                target,
+            } => target,
+            ty => ty,
+        };
+        if let Type::Generic(index) = own
             && reader.is_iterator_param(*index)
         {
             reader.declare_iterator(&param.name, Bound::called(&param.name, param.line));

@@ -42,6 +42,7 @@ mod habits;
 mod harness;
 mod iterators;
 mod meanings;
+mod nested;
 mod options;
 mod order;
 mod panics;

@@ -185,3 +185,121 @@ fn range_values(x: &[u32], y: &mut [u32]) {
 fn ranges_are_values() {
     check(range_values::kernel(), range_values, &numbers(), &[0; SIZE]);
 }
+
+/// As a sceptic wrote it: a range that is a value goes on where a loop over `&mut` of it ended.
+#[device]
+fn first_big(r: &mut Range<u32>, least: u32) -> u32 {
+    for k in r {
+        if k > least {
+            return k;
+        }
+    }
+    99
+}
+
+#[device]
+fn two(items: &mut impl Iterator<Item = u32>) -> u32 {
+    items.next().unwrap_or(7) * 10 + items.next().unwrap_or(8)
+}
+
+#[device]
+fn advanced(mut r: Range<u32>) -> Range<u32> {
+    for k in &mut r {
+        if k % 3 == 0 {
+            break;
+        }
+    }
+    r.start..r.end + 1
+}
+
+#[kernel]
+fn loops_over_references(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let mut all = 0u32;
+    let mut r = x[i] % 5..9 + x[i] % 3;
+    for k in &mut r {
+        if k == 5 {
+            break;
+        }
+        all = all * 3 + k;
+    }
+    all = all.rotate_left(3) ^ r.start ^ r.next().unwrap_or(3) << 4 ^ r.next_back().unwrap_or(2) << 6;
+    'a: for _ in 0..2 {
+        for k in &mut r {
+            if k == 7 {
+                continue 'a;
+            }
+            all = all.wrapping_mul(3) + k;
+        }
+    }
+    let mut big = 2..x[i] % 11;
+    all ^= r.len() as u32 ^ first_big(&mut big, 4) << 8 ^ big.start << 16;
+    let mut pair = (3..9u32, 1u32);
+    for k in &mut pair.0 {
+        if k > x[i] % 7 {
+            break;
+        }
+        pair.1 += k;
+    }
+    let mut rows = [x[i] % 4..9, 1..5];
+    for row in rows.iter_mut() {
+        for k in row {
+            if k == 4 {
+                break;
+            }
+        }
+    }
+    all ^= pair.0.start << 3 ^ pair.1 << 5 ^ rows[0].start << 7 ^ rows[1].end << 9;
+    let mut s = 2..x[i] % 13;
+    all = all.rotate_left(5) ^ two(&mut s) ^ two(&mut s) << 3 ^ s.start << 4;
+    let mut it = x[i..].iter().copied().filter(|v| v % 2 == 0);
+    all ^= two(&mut it) ^ two(&mut it) << 2;
+    all ^= advanced(1 + x[i] % 3..9).start << 11;
+    // Moved to another name, and to what was there before.
+    let short = 0..x[i] % 5;
+    let mut best = 0..0;
+    let long = short.start..x[i] % 9;
+    if long.len() > best.len() {
+        best = long;
+    }
+    let mut own = short;
+    own.start += 1;
+    y[i] = all ^ best.end << 13 ^ own.start << 14 ^ own.end << 15;
+}
+
+#[test]
+fn loops_go_on_in_ranges_that_are_values() {
+    check(
+        loops_over_references::kernel(),
+        loops_over_references,
+        &numbers(),
+        &[0; SIZE],
+    );
+}
+
+#[kernel]
+fn long_ranges(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let n = u64::from(x[i]) << 24;
+    let counted = (n..u64::from(u32::MAX) - 5).count() as u32 ^ (0..x[i]).skip(7).step_by(3).count() as u32;
+    let picked = (0..u64::MAX >> 33).nth(1 << 20).map_or(3, |v| v as u32)
+        ^ (i32::MIN..=i32::MAX).nth(77).unwrap_or(1) as u32;
+    let ends = (1..=u32::MAX).last().unwrap_or(2)
+        ^ (x[i]..u32::MAX).max().unwrap_or(3)
+        ^ (x[i]..=u32::MAX).min().unwrap_or(4);
+    let mut it = (x[i]..4_000_000_000).skip(5);
+    let mut last = it.nth(1 << 28).unwrap_or(9) ^ it.next().unwrap_or(8).rotate_left(3);
+    last ^= (5..x[i] % 9).last().unwrap_or(77)
+        ^ (5..x[i] % 9).count() as u32
+        ^ (5..3u8).max().map_or(1, u32::from);
+    y[i] = counted
+        ^ picked.rotate_left(7)
+        ^ ends
+        ^ last.rotate_left(11)
+        ^ std::iter::repeat_n(x[i], 9).skip(1).step_by(2).count() as u32;
+}
+
+#[test]
+fn long_ranges_end_at_once() {
+    check(long_ranges::kernel(), long_ranges, &numbers(), &[0; SIZE]);
+}
