@@ -3,8 +3,7 @@
 use perpetua::prelude::*;
 
 use super::epilogue::{Epilogue, Gate};
-use super::naive::scaled;
-use super::written::{Sink, Sum, Written};
+use super::written::{Sink, Sum, Written, joined};
 use crate::element::turned;
 
 /// An epilogue that does nothing but join columns.
@@ -33,19 +32,7 @@ impl<G: Gate> Epilogue for Joined<G> {
     }
 }
 
-/// What is stored for two sums side by side, and what was there before.
-#[device]
-pub(super) fn joined<E: Epilogue, S: Sum, O: Written>(
-    sums: [S; 2],
-    before: Option<O>,
-    alpha: f32,
-    beta: f32,
-) -> O {
-    let number = E::join(sums[0].wide() * alpha, sums[1].wide() * alpha);
-    O::nearest(scaled(number, before.map(|before| before.number()), 1.0, beta))
-}
-
-/// The same as a word, where nothing is added to what was there.
+/// What is stored for two sums side by side as a word, where nothing is added to what was there.
 #[device]
 fn word<E: Epilogue, S: Sum, O: Written>(sums: [S; 2], alpha: f32) -> u32 {
     joined::<E, S, O>(sums, None, alpha, 0.0).to_word()

@@ -3,7 +3,6 @@
 use perpetua::prelude::*;
 
 use super::epilogue::Epilogue;
-use super::gated::joined;
 use super::naive::scaled;
 use crate::element::Paired;
 
@@ -331,6 +330,18 @@ pub(super) fn finished<E: Epilogue, S: Sum, O: Written>(
             beta,
         ))
     }
+}
+
+/// What is stored for two sums side by side, and what was there before.
+#[device]
+pub(super) fn joined<E: Epilogue, S: Sum, O: Written>(
+    sums: [S; 2],
+    before: Option<O>,
+    alpha: f32,
+    beta: f32,
+) -> O {
+    let number = E::join(sums[0].wide() * alpha, sums[1].wide() * alpha);
+    O::nearest(scaled(number, before.map(|before| before.number()), 1.0, beta))
 }
 
 /// The same place so many columns further.

@@ -44,7 +44,7 @@ const TESTS: [Test; 43] = [
     ("gemm, staged, batched", 40, gemm::batched),
     (
         "gemm, staged, joined columns and scaled integers",
-        60,
+        40,
         joined::joined,
     ),
     ("gemm, staged, joined columns refused", 1, joined::refused),
