@@ -224,8 +224,10 @@ impl GemmKernel {
         } else {
             2
         };
-        let is_whole =
-            |unit: usize| operand.pitch.is_multiple_of(unit) && operand.columns.is_multiple_of(unit);
+        let is_whole = |unit: usize| {
+            let extents = [operand.pitch, operand.columns, operand.apart];
+            extents.iter().all(|extent| extent.is_multiple_of(unit))
+        };
         if self.beta == 0.0 && is_whole(4 * in_word) {
             Lines::Whole
         } else if is_whole(in_word) && !self.joins_halves() {

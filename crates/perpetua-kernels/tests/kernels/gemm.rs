@@ -83,7 +83,10 @@ pub(crate) fn batched(case: &mut Case) -> Result<(), Failed> {
     }
     let aligned = case.chance(2);
     let unit = if aligned { 8 } else { 1 };
-    let [m, n, k] = [(); 3].map(|()| case.one_of(&[1, 3, 17, 65, 130usize]).next_multiple_of(unit));
+    let [m, n, k] = [(); 3].map(|()| {
+        case.one_of(&[1, 17, 65, 128, 128, 130usize])
+            .next_multiple_of(unit)
+    });
     let (batch, transposed) = (1 + case.below(3), [case.chance(2), case.chance(2)]);
     let is_shared = [case.chance(4), case.chance(4)];
     let gaps = [(); 3].map(|()| unit * case.below(3));

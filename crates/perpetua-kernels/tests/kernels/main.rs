@@ -41,7 +41,7 @@ const TESTS: [Test; 43] = [
     ("gemm, staged, places", 1, gemm::staged_places),
     ("gemm, staged", 40, gemm::staged),
     ("gemm, staged, factors", 80, gemm::staged_factors),
-    ("gemm, staged, batched", 40, gemm::batched),
+    ("gemm, staged, batched", 60, gemm::batched),
     (
         "gemm, staged, joined columns and scaled integers",
         40,
