@@ -2,6 +2,7 @@
 
 use perpetua::prelude::*;
 use perpetua_device::{KernelArg, LaunchConfig, Stream};
+use perpetua_ir::math::philox::{MULTIPLIERS, ROUNDS, WEYL};
 use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, Piece, piece_instance};
@@ -9,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, number, ptx_unchecked, unchecked_on};
 use crate::operand::{Operand, check, check_held, check_type};
 
-/// The random bits of an index: the first word of Philox's block of the counter `index`, in a stream of a seed.
+/// The random bits of an index: the first word of Philox's block of the counter `index`, in a stream of a seed; those of [`perpetua_ir::math::philox::philox`], whose rounds in the kernel language these are.
 ///
 /// ```
 /// // Of the authors' own test vectors: a counter and a key of nothing but zeros.
@@ -19,16 +20,16 @@ use crate::operand::{Operand, check, check_held, check_type};
 pub fn philox(seed: u64, stream: u64, index: u32) -> u32 {
     let mut counter = [index, 0, stream as u32, (stream >> 32) as u32];
     let mut key = [seed as u32, (seed >> 32) as u32];
-    for _ in 0..10 {
-        let near = 0xD251_1F53u32 as u64 * counter[0] as u64;
-        let far = 0xCD9E_8D57u32 as u64 * counter[2] as u64;
+    for _ in 0..ROUNDS {
+        let near = MULTIPLIERS[0] as u64 * counter[0] as u64;
+        let far = MULTIPLIERS[1] as u64 * counter[2] as u64;
         counter = [
             (far >> 32) as u32 ^ counter[1] ^ key[0],
             far as u32,
             (near >> 32) as u32 ^ counter[3] ^ key[1],
             near as u32,
         ];
-        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
     }
     counter[0]
 }

@@ -108,27 +108,3 @@ impl Random {
         crate::place::inside(at, || self.bits_at(&[count], at).argsort(0, false))
     }
 }
-
-/// Multipliers and key steps of Philox 4x32.
-pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-pub(crate) const ROUNDS: u32 = 10;
-
-/// The first word of the block of a counter.
-#[cfg(feature = "testing")]
-pub(crate) fn philox(seed: u64, stream: u64, index: u32) -> u32 {
-    let mut counter = [index, 0, stream as u32, (stream >> 32) as u32];
-    let mut key = [seed as u32, (seed >> 32) as u32];
-    for _ in 0..ROUNDS {
-        let products = [0, 1].map(|i| u64::from(MULTIPLIERS[i]) * u64::from(counter[2 * i]));
-        let (high, low) = (products.map(|p| (p >> 32) as u32), products.map(|p| p as u32));
-        counter = [
-            high[1] ^ counter[1] ^ key[0],
-            low[1],
-            high[0] ^ counter[3] ^ key[1],
-            low[0],
-        ];
-        key = [0, 1].map(|i| key[i].wrapping_add(WEYL[i]));
-    }
-    counter[0]
-}

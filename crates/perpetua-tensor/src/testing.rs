@@ -3,6 +3,7 @@
 
 use perpetua_device::Device;
 use perpetua_ir::back::{Capabilities, Target, render};
+use perpetua_ir::math::philox::philox;
 use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
 use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 
@@ -15,7 +16,6 @@ use crate::library::Use;
 use crate::node::Tensor;
 use crate::node::{HostValues, OnHost, Op};
 use crate::order::{LANES, Order, Reduction};
-use crate::random::philox;
 use crate::run::{generated, realize_with};
 use crate::shape::{Shape, count};
 

@@ -13,6 +13,7 @@ mod logarithm;
 #[cfg(test)]
 mod models;
 mod native;
+pub mod philox;
 mod power;
 mod real;
 #[cfg(feature = "pass")]

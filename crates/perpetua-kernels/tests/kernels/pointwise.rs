@@ -84,7 +84,7 @@ fn random_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
     let count = case.one_of(&[0, 1, 7, 8, 1000, 4096]);
     let (seed, of) = (case.bits(), case.bits());
     let first = case.one_of(&[0, 5, u32::MAX - count as u32]);
-    let bits = |of: u64, i: usize| philox(seed, of, first + i as u32);
+    let bits = |of: u64, i: usize| perpetua_ir::math::philox::philox(seed, of, first + i as u32);
     let uniform = |of: u64, i: usize| f64::from(bits(of, i) >> 8) / f64::from(1 << 24);
     let stream = case.device.default_stream();
     let y = case.device.zeros::<u32>(count)?;

@@ -6,12 +6,12 @@ use perpetua_ir::ir::{
     Access, Axis, Base, Builtin, DeviceOp, Effect, Inst, Kernel, KernelBuilder, LocalId, Place as Memory,
     Type, TypeError, Value,
 };
+use perpetua_ir::math::philox::{Words, philox_of};
 use perpetua_ir::ops::{BinaryOp, TernaryOp};
 
 use super::recipe::{Form, Id, Place, Recipe, Step};
 use crate::dtype::DType;
 use crate::order::Reduction;
-use crate::random::{MULTIPLIERS, ROUNDS, WEYL};
 
 pub(super) type Result<T> = std::result::Result<T, TypeError>;
 
@@ -109,6 +109,29 @@ fn name(recipe: &Recipe) -> String {
     name
 }
 
+/// Random bits are made of instructions.
+impl Words for Emitter<'_> {
+    type Word = Value;
+    type Error = TypeError;
+
+    fn constant(&mut self, word: u32) -> Value {
+        self.k.u32(word)
+    }
+
+    fn product(&mut self, a: Value, b: Value) -> Result<[Value; 2]> {
+        let high = self.k.binary(BinaryOp::MulHigh, a, b)?;
+        Ok([high, self.k.binary(BinaryOp::Mul, a, b)?])
+    }
+
+    fn sum(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.k.binary(BinaryOp::Add, a, b)
+    }
+
+    fn xor(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.k.binary(BinaryOp::Xor, a, b)
+    }
+}
+
 impl Emitter<'_> {
     pub(super) fn step(&self, id: Id) -> (Step, DType) {
         self.recipe.steps[id as usize]
@@ -160,39 +183,10 @@ impl Emitter<'_> {
             (Step::Binary(op, ..), &[a, b]) => self.k.binary(op, a, b)?,
             (Step::Select(..), &[a, b, c]) => self.k.ternary(TernaryOp::Select, a, b, c)?,
             (Step::Cast(_), &[a]) => self.k.cast(ty, a)?,
-            (Step::Random(..), &[index, a, b, c, d]) => self.random(index, [a, b, c, d])?,
+            (Step::Random(..), &[index, a, b, c, d]) => philox_of(self, index, [a, b], [c, d])?,
             _ => return Err(TypeError::Invalid(format!("step {id} lacks operands"))),
         };
         Ok(Some(value))
-    }
-
-    fn random(&mut self, index: Value, [low, high, stream, stream_high]: [Value; 4]) -> Result<Value> {
-        let k = &mut self.k;
-        let mut counter = [index, k.u32(0), stream, stream_high];
-        let mut key = [low, high];
-        for _ in 0..ROUNDS {
-            let mut halves = [(index, index); 2];
-            for (half, (multiplier, word)) in halves
-                .iter_mut()
-                .zip(MULTIPLIERS.iter().zip([counter[0], counter[2]]))
-            {
-                let multiplier = k.u32(*multiplier);
-                let above = k.binary(BinaryOp::MulHigh, multiplier, word)?;
-                *half = (above, k.binary(BinaryOp::Mul, multiplier, word)?);
-            }
-            let mut mix = |a: Value, b: Value, c: Value| {
-                let both = k.binary(BinaryOp::Xor, a, b)?;
-                k.binary(BinaryOp::Xor, both, c)
-            };
-            let first = mix(halves[1].0, counter[1], key[0])?;
-            let third = mix(halves[0].0, counter[3], key[1])?;
-            counter = [first, halves[1].1, third, halves[0].1];
-            for (word, step) in key.iter_mut().zip(WEYL) {
-                let step = k.u32(step);
-                *word = k.binary(BinaryOp::Add, *word, step)?;
-            }
-        }
-        Ok(counter[0])
     }
 
     pub(super) fn store(&mut self, scope: &mut Scope) -> Result<()> {
