@@ -11,12 +11,12 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{check, devices, values};
+use common::devices;
 use perpetua_device::{BackendKind, Device, KernelSource, LaunchConfig, Stream, args};
 use perpetua_tensor::testing::realize_unfused;
 use perpetua_tensor::{
-    Argument, DType, Error, Function, Random, Slice, Tensor, checkpoint, clip_grad_norm, compile,
-    detect_anomaly, eager, grad, no_grad, vmap,
+    Argument, DType, Error, Function, Random, Tensor, checkpoint, clip_grad_norm, compile, detect_anomaly,
+    grad, no_grad, vmap,
 };
 
 fn cpu() -> Device {
@@ -455,47 +455,4 @@ fn a_checkpoint_gives_no_tensor_a_wrong_gradient() -> perpetua_tensor::Result<()
     let given = checkpoint(|x| Ok(&x[0] * &x[1]), &[&x, &w])?;
     assert_eq!(given.sum(..).grad(&[&w])?[0].to_vec::<f32>()?, [3.0]);
     Ok(())
-}
-
-#[test]
-fn eager_operations_are_computed_at_once_and_mean_the_same() {
-    for device in devices() {
-        let x = values(DType::F32, &[9, 50], 3, &device);
-        let work = |x: &Tensor| {
-            let x = x.tracked();
-            let y = (x.softmax(-1) * 2.0)
-                .matmul(x.transpose())
-                .relu()
-                .concat(&[&x], 1);
-            let slope = y.square().sum(..).grad(&[&x]).expect("a gradient").remove(0);
-            (y.detach(), slope)
-        };
-        let ((y, slope), (eager_y, eager_slope)) = (work(&x), eager(|| work(&x)));
-        // Nothing is left to do.
-        assert_eq!(eager_y.explain().expect("no error").kernels.len(), 0);
-        for (a, b) in [(y, eager_y), (slope, eager_slope)] {
-            let bits = |x: &Tensor| perpetua_tensor::testing::bits(x).expect("bits");
-            let nan = |x: &Tensor| bits(&x.isnan());
-            assert_eq!(nan(&a), nan(&b));
-            assert_eq!(bits(&a.isnan().select(0.0, &a)), bits(&b.isnan().select(0.0, &b)));
-        }
-        // What cannot be computed says so at once, with its line; what is recorded without values still is.
-        let one = x.slice([Slice::from(0), Slice::from(0)]);
-        let line = line!() + 1;
-        let long = || one.expand([1 << 17, 1 << 17]) + 1.0;
-        long().check().expect("it is only recorded");
-        let error = eager(|| long().check())
-            .expect_err("no tensor is so large")
-            .to_string();
-        assert!(
-            error.contains(&format!("functions.rs:{line}: ")) && error.contains("work in parts"),
-            "{error}"
-        );
-        let twice = eager(|| compile(|x| Ok(vec![&x[0] * 2.0])).call(&[&x]))
-            .expect("a value")
-            .remove(0);
-        check("compiled in an eager scope", &twice);
-        let each = eager(|| vmap(|x| Ok(x[0].sum(..)), &[&x])).expect("a value");
-        check("each in an eager scope", &each);
-    }
 }

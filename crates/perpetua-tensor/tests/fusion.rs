@@ -310,46 +310,6 @@ fn what_meets_its_own_views_is_not_computed_a_million_times() {
     check("thirty flips", &x);
 }
 
-#[test]
-fn an_explanation_is_drawn() {
-    let device = cpu();
-    let x = Tensor::ones([64, 64], DType::F32, &device);
-    x.realize().expect("ones");
-    let hidden = x.matmul(&x).relu();
-    let both = hidden.matmul(&x) + hidden.softmax(-1);
-    let explanation = both.explain().expect("it can be explained");
-    let kernels = explanation.kernels.len();
-    assert_eq!(kernels, 3, "{explanation}");
-    let drawn = explanation.svg();
-    let count = |what: &str| drawn.matches(what).count();
-    // A box each and the background; what is stored in between is read twice, and the softmax once.
-    assert_eq!(
-        (count("<rect "), count("marker-end")),
-        (kernels + 1, 3),
-        "{drawn}"
-    );
-    assert_eq!(count("given: f32[64, 64]"), 2, "{drawn}");
-    for (operations, stay) in &explanation.kernels {
-        assert!(
-            operations
-                .iter()
-                .all(|operation| drawn.contains(operation.as_str())),
-            "{drawn}"
-        );
-        assert!(drawn.contains(stay.reason()), "{drawn}");
-    }
-    // What is known needs no kernel.
-    both.realize().expect("values");
-    assert_eq!(
-        both.explain()
-            .expect("nothing to explain")
-            .svg()
-            .matches("<rect ")
-            .count(),
-        1
-    );
-}
-
 /// One step of a random graph: an operation and what it takes.
 #[derive(Clone, Debug)]
 enum Grow {

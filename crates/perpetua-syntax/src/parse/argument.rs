@@ -3,7 +3,7 @@
 use syn::spanned::Spanned;
 
 use super::expr::peel;
-use super::path::{single_name, starts_upper, variant_of};
+use super::path::{closure_of_method, single_name, starts_upper, variant_of};
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::block;
 use crate::ast::{Expr, ExprKind, Line, Stmt, Variant};
@@ -17,20 +17,6 @@ pub(super) fn behind(before: Vec<Stmt>, call: ExprKind, line: Line) -> ExprKind 
         label: None,
         block: block(line, before, Some(Expr::new(line, call))),
     }
-}
-
-/// `|value| value.is_none()` for `Option::is_none`, a method by its name.
-pub(super) fn closure_of_method(function: &syn::Expr) -> Option<syn::Expr> {
-    let syn::Expr::Path(syn::ExprPath {
-        qself: None, path, ..
-    }) = peel(function)
-    else {
-        return None;
-    };
-    let mut segments = path.segments.iter().rev();
-    let (name, of) = (&segments.next()?.ident, &segments.next()?.ident);
-    let is_method = (of == "Option" || of == "Result") && !starts_upper(&name_of(name));
-    is_method.then(|| syn::parse_quote_spanned!(name.span()=> |__value| __value.#name()))
 }
 
 impl Reader {
@@ -49,7 +35,7 @@ impl Reader {
         let syn::Expr::Path(path) = inner else {
             return self.read_expr(arg);
         };
-        if let Some(closure) = closure_of_method(inner) {
+        if let Some(closure) = closure_of_method(path) {
             return self.read_expr(&closure);
         }
         if let Some(named) = self.named_function(&path.path) {

@@ -23,7 +23,6 @@ use crate::ast::{
     BinaryOp, Expr, ExprKind, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
 };
 use crate::nesting::Level;
-pub(super) use bound::{is_used, is_used_range};
 use item::{binary, declare, method, when};
 pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
 use quote::quote_spanned;

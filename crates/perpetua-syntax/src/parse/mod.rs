@@ -25,6 +25,7 @@ mod order;
 mod panic;
 mod path;
 mod pattern;
+mod ranges;
 mod reader;
 pub mod refusal;
 mod signature;

@@ -32,6 +32,17 @@ pub(super) fn variant_of(path: &syn::Path) -> Option<Variant> {
         .flatten()
 }
 
+/// `|value| value.is_none()` for `Option::is_none`, a method by its name.
+pub(super) fn closure_of_method(function: &syn::ExprPath) -> Option<syn::Expr> {
+    if function.qself.is_some() {
+        return None;
+    }
+    let mut segments = function.path.segments.iter().rev();
+    let (name, of) = (&segments.next()?.ident, &segments.next()?.ident);
+    let is_method = (of == "Option" || of == "Result") && !starts_upper(&name_of(name));
+    is_method.then(|| syn::parse_quote_spanned!(name.span()=> |__value| __value.#name()))
+}
+
 /// Whether a name starts like a type, a variant or a constant.
 pub(super) fn starts_upper(name: &str) -> bool {
     name.chars().find(|&c| c != '_').is_some_and(char::is_uppercase)

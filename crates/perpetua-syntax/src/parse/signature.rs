@@ -1,7 +1,7 @@
 //! A function as a whole: qualifiers, generics, parameters, return type.
 
 use super::chain::Bound;
-use super::iterate::is_used;
+use super::ranges::is_used;
 use super::reader::{Bounds, Reader, line_of, name_of};
 use super::sugar::local;
 use super::types::range_of;

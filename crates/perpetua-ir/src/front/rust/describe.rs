@@ -169,26 +169,6 @@ impl TypeDesc {
         }
     }
 
-    /// The type's `Default`, where its parts say theirs.
-    pub(crate) fn default(&self) -> Option<ConstValue> {
-        let of = |ty: &TypeDesc| ty.default();
-        Some(match self {
-            TypeDesc::Scalar(_) | TypeDesc::Option(_) => self.zero(),
-            TypeDesc::Array(element, len) => ConstValue::Array((**element).clone(), vec![of(element)?; *len]),
-            TypeDesc::Tuple(parts) => ConstValue::Tuple(parts.iter().map(of).collect::<Option<_>>()?),
-            TypeDesc::Enum(desc) => desc.default?()?,
-            TypeDesc::Struct(desc) => match (desc.default, &desc.of) {
-                (Some(default), _) => default()?,
-                (None, Some((generic, _))) if generic.defaults_by_fields() => {
-                    let fields = desc.fields.iter().map(|field| of(&field.ty));
-                    ConstValue::Struct(desc.clone(), fields.collect::<Option<_>>()?)
-                }
-                _ => return None,
-            },
-            TypeDesc::Result(_) => return None,
-        })
-    }
-
     /// A value of an `Option` or a `Result` of this description: whether it is `Some` or `Ok`, and what it holds.
     pub(crate) fn of_standard(&self, good: bool, held: &[ConstValue]) -> ConstValue {
         let tag = ConstValue::Scalar(Scalar::Bool, good.into());

@@ -7,13 +7,12 @@ use crate::parse::Refusal;
 use crate::parse::chain::{Bound, Item, Step};
 use crate::parse::expr::peel;
 use crate::parse::path::single_name;
+use crate::parse::ranges::is_closed;
 use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{expr, local, statement};
 use crate::parse::types::range_of;
 use quote::quote_spanned;
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::visit::Visit;
 
 /// `position = start + index + 1`.
 pub(super) fn moved(position: &str, start: Expr, index: Expr) -> Stmt {
@@ -32,97 +31,6 @@ fn range_value([start, end]: [Expr; 2], closed: bool, line: Line) -> Expr {
     let fields = vec![("start".to_owned(), start), ("end".to_owned(), end)];
     let (name, base) = (StructName::Range(closed), None);
     expr(line, ExprKind::StructLiteral { name, fields, base })
-}
-
-/// Whether what is seen to be a range has its end; `None` of what is not seen to be one.
-fn is_closed(value: &syn::Expr) -> Option<bool> {
-    let tail = |block: &syn::Block| match block.stmts.last() {
-        Some(syn::Stmt::Expr(value, None)) => is_closed(value),
-        _ => None,
-    };
-    let agree = |a: Option<bool>, b: Option<bool>| a.filter(|a| b == Some(*a));
-    match peel(value) {
-        syn::Expr::Range(range) if range.start.is_some() && range.end.is_some() => {
-            Some(matches!(range.limits, syn::RangeLimits::Closed(_)))
-        }
-        syn::Expr::Block(block) if block.label.is_none() => tail(&block.block),
-        syn::Expr::If(branch) => agree(
-            tail(&branch.then_branch),
-            is_closed(&branch.else_branch.as_ref()?.1),
-        ),
-        syn::Expr::Match(matched) => {
-            let mut arms = matched.arms.iter().map(|arm| is_closed(&arm.body));
-            let first = arms.next()?;
-            arms.fold(first, agree)
-        }
-        _ => None,
-    }
-}
-
-/// Whether a `let` names a `mut` range that is used as a value in one of the statements, not as an iterator alone: it is no place in
-/// an iterator then.
-pub(in crate::parse) fn is_used_range(local: &syn::Local, stmts: &[syn::Stmt]) -> bool {
-    let (pattern, typed) = match &local.pat {
-        syn::Pat::Type(typed) => (&*typed.pat, range_of(&typed.ty).is_some()),
-        pattern => (pattern, false),
-    };
-    let (syn::Pat::Ident(ident), Some(init)) = (pattern, &local.init) else {
-        return false;
-    };
-    let is_range = typed || is_closed(&init.expr).is_some();
-    ident.mutability.is_some() && is_range && is_used(&ident.ident, stmts)
-}
-
-/// Whether a range is used as a value.
-pub(in crate::parse) fn is_used(name: &syn::Ident, stmts: &[syn::Stmt]) -> bool {
-    struct Used<'a>(&'a syn::Ident, bool);
-    impl Used<'_> {
-        fn is_it(&self, value: &syn::Expr) -> bool {
-            let value = match peel(value) {
-                syn::Expr::Reference(reference) => peel(&reference.expr),
-                value => value,
-            };
-            matches!(value, syn::Expr::Path(path) if path.path.is_ident(self.0))
-        }
-
-        fn visit_unless_it<'e>(&mut self, values: impl IntoIterator<Item = &'e syn::Expr>) {
-            for value in values {
-                if !self.is_it(value) {
-                    self.visit_expr(value);
-                }
-            }
-        }
-    }
-    impl Visit<'_> for Used<'_> {
-        fn visit_expr_path(&mut self, path: &syn::ExprPath) {
-            self.1 |= path.path.is_ident(self.0);
-        }
-
-        fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
-            let of_value = ["contains", "start", "end", "is_empty", "eq", "ne"];
-            self.1 |= self.is_it(&call.receiver) && of_value.iter().any(|name| call.method == name);
-            self.visit_unless_it([&*call.receiver]);
-            match super::is_adaptor(&name_of(&call.method)) {
-                true => self.visit_unless_it(&call.args),
-                false => call.args.iter().for_each(|arg| self.visit_expr(arg)),
-            }
-        }
-
-        fn visit_expr_for_loop(&mut self, looped: &syn::ExprForLoop) {
-            self.visit_unless_it([&*looped.expr]);
-            self.visit_block(&looped.body);
-        }
-
-        fn visit_macro(&mut self, called: &syn::Macro) {
-            let exprs = Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
-            if let Ok(args) = called.parse_body_with(exprs) {
-                args.iter().for_each(|arg| self.visit_expr(arg));
-            }
-        }
-    }
-    let mut found = Used(name, false);
-    stmts.iter().for_each(|stmt| found.visit_stmt(stmt));
-    found.1
 }
 
 impl Bound {

@@ -4,11 +4,10 @@ use super::item::{CONTINUE, binary, declare, method, not, pair, when};
 use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKind, UnaryOp};
 use crate::parse::Refusal;
-use crate::parse::argument::closure_of_method;
 use crate::parse::chain::Step;
 use crate::parse::expr::peel;
 use crate::parse::library::{is_reverse, reversed};
-use crate::parse::path::{single_name, starts_upper, variant_of};
+use crate::parse::path::{closure_of_method, single_name, starts_upper, variant_of};
 use crate::parse::reader::{Reader, line_of, name_of};
 use crate::parse::sugar::{binding, block, expr, local, statement};
 use proc_macro2::{TokenStream, TokenTree};
@@ -345,7 +344,9 @@ impl Reader {
         {
             return self.apply(&syn::Expr::Path(named), args);
         }
-        if let Some(closure) = closure_of_method(function) {
+        if let syn::Expr::Path(path) = peel(function)
+            && let Some(closure) = closure_of_method(path)
+        {
             return self.apply(&closure, args);
         }
         let kind = match peel(function) {

@@ -1,0 +1,96 @@
+//! What is recorded: drawn before it is computed, or computed at once in an eager scope.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what fails in a helper fails a test"
+)]
+
+mod common;
+
+use common::{check, devices, values};
+use perpetua_device::{BackendKind, Device};
+use perpetua_tensor::{DType, Slice, Tensor, compile, eager, vmap};
+
+#[test]
+fn an_explanation_is_drawn() {
+    let device = Device::new(BackendKind::Cpu, 0).expect("the CPU");
+    let x = Tensor::ones([64, 64], DType::F32, &device);
+    x.realize().expect("ones");
+    let hidden = x.matmul(&x).relu();
+    let both = hidden.matmul(&x) + hidden.softmax(-1);
+    let explanation = both.explain().expect("it can be explained");
+    let kernels = explanation.kernels.len();
+    assert_eq!(kernels, 3, "{explanation}");
+    let drawn = explanation.svg();
+    let count = |what: &str| drawn.matches(what).count();
+    // A box each and the background; what is stored in between is read twice, and the softmax once.
+    assert_eq!(
+        (count("<rect "), count("marker-end")),
+        (kernels + 1, 3),
+        "{drawn}"
+    );
+    assert_eq!(count("given: f32[64, 64]"), 2, "{drawn}");
+    for (operations, stay) in &explanation.kernels {
+        assert!(
+            operations
+                .iter()
+                .all(|operation| drawn.contains(operation.as_str())),
+            "{drawn}"
+        );
+        assert!(drawn.contains(stay.reason()), "{drawn}");
+    }
+    // What is known needs no kernel.
+    both.realize().expect("values");
+    assert_eq!(
+        both.explain()
+            .expect("nothing to explain")
+            .svg()
+            .matches("<rect ")
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn eager_operations_are_computed_at_once_and_mean_the_same() {
+    for device in devices() {
+        let x = values(DType::F32, &[9, 50], 3, &device);
+        let work = |x: &Tensor| {
+            let x = x.tracked();
+            let y = (x.softmax(-1) * 2.0)
+                .matmul(x.transpose())
+                .relu()
+                .concat(&[&x], 1);
+            let slope = y.square().sum(..).grad(&[&x]).expect("a gradient").remove(0);
+            (y.detach(), slope)
+        };
+        let ((y, slope), (eager_y, eager_slope)) = (work(&x), eager(|| work(&x)));
+        // Nothing is left to do.
+        assert_eq!(eager_y.explain().expect("no error").kernels.len(), 0);
+        for (a, b) in [(y, eager_y), (slope, eager_slope)] {
+            let bits = |x: &Tensor| perpetua_tensor::testing::bits(x).expect("bits");
+            let nan = |x: &Tensor| bits(&x.isnan());
+            assert_eq!(nan(&a), nan(&b));
+            assert_eq!(bits(&a.isnan().select(0.0, &a)), bits(&b.isnan().select(0.0, &b)));
+        }
+        // What cannot be computed says so at once, with its line; what is recorded without values still is.
+        let one = x.slice([Slice::from(0), Slice::from(0)]);
+        let line = line!() + 1;
+        let long = || one.expand([1 << 17, 1 << 17]) + 1.0;
+        long().check().expect("it is only recorded");
+        let error = eager(|| long().check())
+            .expect_err("no tensor is so large")
+            .to_string();
+        assert!(
+            error.contains(&format!("lazy.rs:{line}: ")) && error.contains("work in parts"),
+            "{error}"
+        );
+        let twice = eager(|| compile(|x| Ok(vec![&x[0] * 2.0])).call(&[&x]))
+            .expect("a value")
+            .remove(0);
+        check("compiled in an eager scope", &twice);
+        let each = eager(|| vmap(|x| Ok(x[0].sum(..)), &[&x])).expect("a value");
+        check("each in an eager scope", &each);
+    }
+}
