@@ -20,7 +20,7 @@ use super::source::{self, File};
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// A target that each kernel must fit, too: without it, what a target alone lacks is a note
-    #[arg(long, value_enum, value_name = "TARGET")]
+    #[arg(long, value_enum, value_name = "TARGET", value_delimiter = ',')]
     on: Vec<On>,
     /// Rust files; or options of `cargo build` (-p, --workspace, --features …): the package's binaries, examples and tests are built,
     /// and none is run
@@ -60,11 +60,38 @@ impl On {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let is_source = |arg: &OsString| Path::new(arg).extension().is_some_and(|ext| ext == "rs");
-    let (count, found) = match args.what.iter().any(is_source) {
-        true => of_files(&args.what)?,
-        false => of_package(&args.what)?,
+    let (what, on) = args.options_behind()?;
+    let (count, found) = match what.iter().any(is_source) {
+        true => of_files(&what)?,
+        false => of_package(&what)?,
     };
-    told(count, &found, &args.on)
+    told(count, &found, &on)
+}
+
+impl Args {
+    /// What is checked, and the targets; `--on` may stand behind files, too.
+    fn options_behind(&self) -> Result<(Vec<OsString>, Vec<On>), Failure> {
+        let (mut what, mut on) = (Vec::new(), self.on.clone());
+        let mut all = self.what.iter();
+        while let Some(arg) = all.next() {
+            let text = arg.to_string_lossy();
+            let targets = match text.strip_prefix("--on") {
+                Some("") => match all.next() {
+                    Some(next) => next.to_string_lossy().into_owned(),
+                    None => return Err("--on needs a target: ptx, cuda-c, wgsl or msl".into()),
+                },
+                Some(rest) if rest.starts_with('=') => rest[1..].to_owned(),
+                _ => {
+                    what.push(arg.clone());
+                    continue;
+                }
+            };
+            for target in targets.split(',') {
+                on.push(On::from_str(target, true).map_err(|e| format!("--on {target}: {e}"))?);
+            }
+        }
+        Ok((what, on))
+    }
 }
 
 /// Shows what is refused, and says how many kernels that are.
@@ -149,8 +176,8 @@ fn of_files(files: &[OsString]) -> Result<(usize, Vec<Refusal>), Failure> {
         for kernel in &all {
             if !kernel.function.tree()?.generics.is_empty() {
                 say(format!(
-                    "note: `{}` of {} is generic, and a file does not say with what: `perpetua emit` takes its arguments, and `perpetua check` \
-                     finds those that a package's programs use",
+                    "note: `{0}` of {1} is generic and was not checked: `perpetua emit {1} '{0}::<…>'` and `perpetua run` take its arguments, and \
+                     `perpetua check` of a package finds those that its programs use",
                     say::name(&kernel.name),
                     file.name
                 ));

@@ -55,7 +55,7 @@ fn kernels_of_files_are_refused_where_they_stand() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("k.rs"), TEXT).unwrap();
     let (passed, said) = check(folder.path(), &["k.rs"]);
-    let expected = "note: `generic` of k.rs is generic, and a file does not say with what: `perpetua emit` takes its arguments, and `perpetua check` finds those that a package's programs use
+    let expected = "note: `generic` of k.rs is generic and was not checked: `perpetua emit k.rs 'generic::<…>'` and `perpetua run` take its arguments, and `perpetua check` of a package finds those that its programs use
 error: `f32` has no method `half_up` in kernels: write it as a `#[device]` function
   --> k.rs:10:12
    |
@@ -79,7 +79,7 @@ error: 2 of 4 kernels refused
     .unwrap();
     let (passed, said) = check(folder.path(), &["fine.rs"]);
     assert_eq!((passed, &*said), (true, "1 kernel checked, none refused\n"));
-    let (passed, said) = check(folder.path(), &["--on", "msl", "k.rs"]);
+    let (passed, said) = check(folder.path(), &["k.rs", "--on", "msl"]);
     assert!(!passed && said.contains("needs f64, which MSL lacks"), "{said}");
     assert!(said.contains("error: 3 of 4 kernels refused"), "{said}");
 }

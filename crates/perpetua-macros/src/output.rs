@@ -32,10 +32,10 @@ pub(crate) fn quiet() -> TokenStream {
     }
 }
 
-/// Stands before the user's own function: kernels alone may use it, and methods that the prelude adds to numbers may come to
-/// Rust's library, with the same meaning.
+/// Stands before the user's own function: kernels alone may use it, methods that the prelude adds to numbers may come to Rust's library, with
+/// the same meaning, and `into_iter` tells kernels that a range which a call gives is an iterator.
 pub(crate) fn unwarned() -> syn::Attribute {
-    syn::parse_quote!(#[allow(dead_code, unstable_name_collisions)])
+    syn::parse_quote!(#[allow(dead_code, unstable_name_collisions, clippy::useless_conversion)])
 }
 
 /// Bytes as a literal.

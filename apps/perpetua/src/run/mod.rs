@@ -55,7 +55,8 @@ pub(super) struct Args {
     /// Write a buffer to a .npy file; without this and --picture, all that are `&mut` are printed
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = pair)]
     outputs: Vec<(String, String)>,
-    /// Draw a buffer, to NAME.png where no file is named
+    /// Draw a buffer, to NAME.png where no file is named. Bytes are grey as they are; of other numbers the least is dark and the greatest bright,
+    /// in two colours where some are below zero; three or four for each pixel are red, green, blue (0 to 1, or bytes)
     #[arg(long, value_name = "NAME[=FILE]")]
     picture: Option<String>,
     /// The picture's columns and rows, and how many lanes run where nobody says [default: the buffer's]

@@ -383,7 +383,7 @@ fn closures_and_patterns_are_refused_by_name() {
     );
     check(
         "let mut a = 1; let f = move || a + 1; a = 5; x[0] = (f() + a) as f32;",
-        "program.rs:1: a `move` closure takes a copy of `a`, which changes: remove `move`, or bind the copy before: `let copy = a;`",
+        "program.rs:1: a `move` closure takes a copy of `a`, which changes: without `move` the closure changes `a` itself; for a copy of its own write `let mut copy = a;` before, name `copy` in the closure, and remove `move`",
     );
     check(
         "match y { [a, b] => {} [_, .., (1..)] => {} [] => {} }",

@@ -130,7 +130,7 @@ fn generic_defaults(x: &[i32], y: &mut [i32]) {
     let mut sum = Pair::<i32>::default();
     for v in &x[i % 5..i % 11 + 5] {
         sum.a += v;
-        sum.b = sum.b * 3 ^ v;
+        sum.b = (sum.b * 3) ^ v;
     }
     let sevens = Pair::<Seven>::default();
     let nested = Nested::<Seven, i32>::default();

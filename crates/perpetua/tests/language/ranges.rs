@@ -291,7 +291,7 @@ fn long_ranges(x: &[u32], y: &mut [u32]) {
     let mut last = it.nth(1 << 28).unwrap_or(9) ^ it.next().unwrap_or(8).rotate_left(3);
     last ^= (5..x[i] % 9).last().unwrap_or(77)
         ^ (5..x[i] % 9).count() as u32
-        ^ (5..3u8).max().map_or(1, u32::from);
+        ^ (5..(x[i] % 4) as u8).max().map_or(1, u32::from);
     y[i] = counted
         ^ picked.rotate_left(7)
         ^ ends

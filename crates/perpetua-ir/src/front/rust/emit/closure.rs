@@ -18,7 +18,7 @@ impl Emitter<'_> {
                 return Err(self.error(
                     line,
                     format!("a `move` closure takes a copy of `{name}`, which changes"),
-                    format!("remove `move`, or bind the copy before: `let copy = {name};`"),
+                    format!("without `move` the closure changes `{name}` itself; for a copy of its own write `let mut copy = {name};` before, name `copy` in the closure, and remove `move`"),
                 ));
             }
         }
