@@ -448,6 +448,31 @@ fn members_are_refused_by_their_type() {
     );
 }
 
+#[test]
+fn iterators_that_know_no_places_are_not_asked_by_them() {
+    let own = "#[derive(Clone, Copy, GpuType)] #[repr(C)] struct Up { at: u32 }
+        #[device] impl Iterator for Up { type Item = u32; fn next(&mut self) -> Option<u32> { self.at += 1; Some(self.at) } }";
+    let refused = "gives one item after the other, and here they are asked for otherwise";
+    for body in [
+        "for v in up.into_iter().rev() { y[0] = v; }",
+        "for v in up.into_iter().chain(0..3) { y[0] = v; }",
+        "for v in (0..3).chain(up) { y[0] = v; }",
+        "for v in up.into_iter().cycle() { y[0] = v; }",
+        "y[0] = up.into_iter().len() as u32;",
+        "let mut it = up.into_iter().peekable(); y[0] = *it.peek().unwrap();",
+        "let mut it = up.into_iter(); it.next(); y[0] = it.clone().take(2).sum();",
+        "y[0] = u32::from((0..3).eq(up));",
+        "let mut it = up.into_iter(); y[0] = it.next_back().unwrap();",
+        "let mut r = 1..y[0]; for v in (&mut r).into_iter().rev() { y[0] = v + r.start; }",
+    ] {
+        let text = format!("{own} #[kernel] fn k(y: &mut [u32]) {{ let up = Up {{ at: 0 }}; {body} }}");
+        let error = lowered(&text, "k", &Instantiation::default())
+            .err()
+            .unwrap_or_default();
+        assert!(error.contains(refused), "{body}: {error}");
+    }
+}
+
 /// Each takes the two before it: computed anew each time, the last would take longer than anybody waits.
 #[test]
 fn constants_are_computed_once() {

@@ -14,6 +14,9 @@ pub const SLICE: &str = "[a..b]";
 pub const SLICE_TO: &str = "[a..=b]";
 /// The method by which a loop over elements says which one: a reference where `iter` and its kin gave one.
 pub const ELEMENT: &str = "[i]";
+
+/// The name of the method that only what knows its items by their places has; others give one after the other. It does nothing.
+pub const INDEXED: &str = "[..]";
 /// The method by which a loop over parts says which one: from `start`, of `len` elements, which are there.
 pub const PART: &str = "[start; len]";
 /// The method by which an iterator's `next` and its kin say that the receiver, a reference, is there if the argument holds: what it

@@ -34,6 +34,32 @@ pub(super) enum Step {
     Zip(String, Box<Item>, Expr, bool),
 }
 
+impl Step {
+    /// Whether it makes one item of each, by itself.
+    pub(super) fn is_each(&self) -> bool {
+        matches!(self, Step::Map(_) | Step::Inspect(_) | Step::Copied)
+    }
+
+    /// Whether there are as many items behind it as in front.
+    pub(super) fn keeps_length(&self) -> bool {
+        self.is_each() || matches!(self, Step::Enumerate(_))
+    }
+
+    /// Whether it counts or remembers in a variable in front of the loop.
+    pub(super) fn has_state(&self) -> bool {
+        let none = matches!(
+            self,
+            Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_) | Step::Leaving(_)
+        );
+        !self.is_alone() && !none
+    }
+
+    /// Whether it looks at each item by itself, so that their order does not matter to it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_each() || matches!(self, Step::Filter(_) | Step::FilterMap(_))
+    }
+}
+
 /// What an iterator gives at an index.
 #[derive(Clone)]
 pub(super) enum Item {
@@ -75,6 +101,7 @@ pub(super) struct Bound {
     pub(super) steps: Vec<Step>,
     pub(super) names: Vec<(String, Option<usize>)>,
     pub(super) owned: bool,
+    pub(super) unknown: bool,
     pub(super) remainder: Option<(String, Expr)>,
     pub(super) position: Option<String>,
     /// Of a range: where it starts and ends, and whether it has its end.

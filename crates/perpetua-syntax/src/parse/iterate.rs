@@ -18,9 +18,9 @@ use super::Refusal;
 use super::chain::{Item, Step};
 use super::expr::{peel, usize_literal as number};
 use super::reader::{Reader, line_of, name_of};
-use super::sugar::{block, expr, local};
+use super::sugar::{block, expr, local, statement};
 use crate::ast::{
-    BinaryOp, Expr, ExprKind, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
+    BinaryOp, Expr, ExprKind, INDEXED, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
 };
 use crate::nesting::Level;
 use item::{binary, declare, method, when};
@@ -45,6 +45,8 @@ pub(super) struct Chain {
     steps: Vec<Step>,
     /// Whether items may be values, which are looked at where they are named.
     owned: bool,
+    /// Whether it may be an iterator of the user's, which gives one item after the other, whatever it is asked for.
+    unknown: bool,
     /// Of `chunks_exact` without more: the slice, and how many of its elements are in no chunk.
     remainder: Option<(String, Expr)>,
     /// Where a bound iterator stands, and how many there are in all.
@@ -66,34 +68,16 @@ fn most(line: Line) -> Expr {
     expr(line, ExprKind::TypeConst(Box::new(most)))
 }
 
-fn is_adaptor(name: &str) -> bool {
-    ADAPTORS.contains(&name)
+/// Statements that only what knows its items by their places takes.
+fn asked_by_places(item: &Item, line: Line) -> impl Iterator<Item = Stmt> {
+    let mut names = Vec::new();
+    item.bases(&mut names);
+    let asked = move |name| statement(method(local(name, line), INDEXED, Vec::new()));
+    names.into_iter().map(asked)
 }
 
-impl Step {
-    /// Whether it makes one item of each, by itself.
-    fn is_each(&self) -> bool {
-        matches!(self, Step::Map(_) | Step::Inspect(_) | Step::Copied)
-    }
-
-    /// Whether there are as many items behind it as in front.
-    fn keeps_length(&self) -> bool {
-        self.is_each() || matches!(self, Step::Enumerate(_))
-    }
-
-    /// Whether it counts or remembers in a variable in front of the loop.
-    pub(super) fn has_state(&self) -> bool {
-        let none = matches!(
-            self,
-            Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_) | Step::Leaving(_)
-        );
-        !self.is_alone() && !none
-    }
-
-    /// Whether it looks at each item by itself, so that their order does not matter to it.
-    fn is_alone(&self) -> bool {
-        self.is_each() || matches!(self, Step::Filter(_) | Step::FilterMap(_))
-    }
+fn is_adaptor(name: &str) -> bool {
+    ADAPTORS.contains(&name)
 }
 
 impl Chain {
@@ -105,6 +89,7 @@ impl Chain {
             source: Source::Items(Item::Count(number(line, 0)), number(line, 0)),
             steps: Vec::new(),
             owned: false,
+            unknown: false,
             remainder: None,
             stands: None,
             advances: false,
@@ -156,6 +141,7 @@ impl Reader {
             syn::Expr::Range(_) => true,
             syn::Expr::MethodCall(call) => self.is_chain(call),
             syn::Expr::Call(call) => forms::source(call).is_some(),
+            syn::Expr::Reference(reference) => self.bound_iterator(&reference.expr).is_some(),
             other => self.bound_iterator(other).is_some(),
         }
     }
@@ -250,7 +236,15 @@ impl Reader {
             .push(declare(&name, method(base, how, Vec::new()), false));
         let count = method(local(&name, line), "len", Vec::new());
         let count = chain.name(self, "count", count);
+        chain.unknown = how == "into_iter";
         chain.source = Source::Items(Item::Element(name), count);
+    }
+
+    /// Notes that items are asked for by their places, or that what they come from is: an iterator of the user's refuses that.
+    fn by_places(&mut self, chain: &mut Chain) {
+        if let (true, Source::Items(item, _)) = (chain.unknown, &chain.source) {
+            chain.setup.extend(asked_by_places(item, chain.line));
+        }
     }
 
     fn read_source(&mut self, call: &syn::ExprMethodCall, chain: &mut Chain) {
@@ -330,8 +324,12 @@ impl Reader {
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
             ("into_iter" | "peekable", None) => {}
-            ("clone", None) if !chain.steps.iter().any(Step::has_state) => chain.advances = false,
+            ("clone", None) if !chain.steps.iter().any(Step::has_state) => {
+                self.by_places(chain);
+                chain.advances = false;
+            }
             ("cycle", None) if let Some(()) = self.indexed(chain) => {
+                self.by_places(chain);
                 self.count_once(chain);
                 chain.items(|item, count| {
                     let some = binary(BinaryOp::Ne, count.clone(), number(line, 0));
@@ -371,11 +369,12 @@ impl Reader {
             ("flatten", None) => chain.steps.push(Step::Flat(None)),
             ("inspect", Some(f)) => chain.steps.push(Step::Inspect(f.clone())),
             ("rev", None) if !chain.advances && chain.steps.iter().all(Step::is_alone) => {
+                self.by_places(chain);
                 self.adapt(chain, RangeAdaptor::Rev);
             }
             ("step_by", Some(step)) => {
                 let step = self.read_expr(step);
-                if usual {
+                if usual && !chain.unknown {
                     return self.adapt(chain, RangeAdaptor::StepBy(Box::new(step)));
                 }
                 let step = chain.positive(self, "step", step, Some(NO_STEP));
@@ -387,6 +386,7 @@ impl Reader {
                 match (self.indexed(chain), self.indexed(&mut other)) {
                     (Some(()), Some(())) => {
                         chain.owned |= other.owned;
+                        chain.unknown |= other.unknown;
                         chain.setup.append(&mut other.setup);
                         let Source::Items(second, least) = other.source else {
                             return;
@@ -426,8 +426,11 @@ impl Reader {
                 let (Some(()), Some(())) = indexed else {
                     return self.refuse_named(&call.method, Refusal::IteratorOrder, &name);
                 };
+                self.by_places(chain);
+                self.by_places(&mut other);
                 self.count_once(chain);
                 chain.owned |= other.owned;
+                chain.unknown |= other.unknown;
                 chain.setup.append(&mut other.setup);
                 let Source::Items(second, more) = other.source else {
                     return;
@@ -450,7 +453,7 @@ impl Reader {
                 let n = chain.name(self, "skipped", n);
                 self.indexed_source(chain);
                 match &chain.source {
-                    Source::Items(..) if usual => {
+                    Source::Items(..) if usual && !chain.unknown => {
                         chain.items(|item, count| {
                             let left = method(count, "saturating_sub", vec![n.clone()]);
                             (Item::From(Box::new(item), n, number(line, 1)), left)

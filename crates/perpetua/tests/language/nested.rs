@@ -131,6 +131,78 @@ fn chains_of_three_loops_end_as_one() {
     check(whole_ends::kernel(), whole_ends, &numbers(), &[0; 64]);
 }
 
+/// Numbers up to an end, by a `next` of the user's.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Up {
+    at: u32,
+    end: u32,
+}
+
+#[device]
+impl Iterator for Up {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.at < self.end {
+            self.at += 1;
+            Some(self.at)
+        } else {
+            None
+        }
+    }
+}
+
+#[device]
+fn up(end: u32) -> Up {
+    Up { at: 0, end }
+}
+
+#[kernel]
+fn own_iterators(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let n = x[i] % 9;
+    let mut all = up(n).into_iter().skip(2).fold(1, |all: u32, v| all * 3 + v);
+    all ^= up(n).into_iter().step_by(2).sum::<u32>() << 3;
+    all ^= up(n).into_iter().zip(up(4)).map(|(a, b)| a * b).sum::<u32>() << 5;
+    all ^= (up(n).into_iter().take(4).skip(1).enumerate())
+        .map(|(i, v)| i as u32 * v)
+        .sum::<u32>()
+        << 7;
+    all ^= up(n).into_iter().nth(2).unwrap_or(9) << 9 ^ up(n).into_iter().last().unwrap_or(8) << 11;
+    all ^= x[i..i + 3].iter().zip(up(n)).map(|(a, b)| a * b).sum::<u32>();
+    all ^= (up(n).into_iter().zip(&x[i..i + 5]).skip(1).step_by(2))
+        .map(|(a, b)| a + b)
+        .sum::<u32>()
+        << 2;
+    let mut it = up(n).into_iter();
+    it.next();
+    all = all.rotate_left(3) ^ it.next().unwrap_or(7) ^ it.skip(1).map(|v| v * 2).sum::<u32>();
+    let mut own = up(9);
+    for v in &mut own {
+        if v > n {
+            break;
+        }
+    }
+    all ^= own.at << 13 ^ (&mut own).into_iter().take(2).sum::<u32>() << 15 ^ own.at << 17;
+    let mut r = n..n + 9;
+    for k in (&mut r).into_iter().skip(2).step_by(2) {
+        if k % 5 == 0 {
+            break;
+        }
+        all = all.rotate_left(1) ^ k;
+    }
+    all ^= r.start;
+    let mut named = 2..9 + n;
+    all ^= named.by_ref().take(3).sum::<u32>() << 4 ^ (&mut named).step_by(2).sum::<u32>() << 6;
+    y[i] = all ^ named.len() as u32;
+}
+
+#[test]
+fn iterators_of_ones_own_give_one_item_after_the_other() {
+    check(own_iterators::kernel(), own_iterators, &numbers(), &[0; 64]);
+}
+
 fn numbers() -> Vec<u32> {
     (0..80).map(|i| i * 37 % 101).collect()
 }

@@ -42,6 +42,7 @@ impl Bound {
             steps: vec![Step::Called(name.to_owned())],
             names: Vec::new(),
             owned: true,
+            unknown: false,
             remainder: None,
             position: None,
             ends: None,
@@ -319,6 +320,7 @@ impl Reader {
                 steps: chain.steps,
                 names,
                 owned: chain.owned,
+                unknown: chain.unknown,
                 remainder,
                 position,
                 ends,
@@ -335,6 +337,7 @@ impl Reader {
             steps,
             names,
             owned,
+            unknown,
             remainder,
             position,
             ends: _,
@@ -351,6 +354,7 @@ impl Reader {
         chain.source = Source::Items(item, count);
         chain.steps = steps;
         chain.owned = owned;
+        chain.unknown = unknown;
         let Some(position) = position else {
             return;
         };

@@ -41,6 +41,7 @@ impl Reader {
         let other = call.args.first().filter(|_| call.args.len() == 1)?;
         let mut chain = self.read_iterable(&call.receiver);
         let mut second = self.read_iterable(other);
+        self.by_places(&mut second);
         let indexed = self.indexed(&mut second);
         let (Some(()), Source::Items(item, count)) = (indexed, second.source) else {
             self.refuse_named(&call.method, Refusal::IteratorOrder, &name);

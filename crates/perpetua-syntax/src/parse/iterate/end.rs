@@ -51,11 +51,13 @@ impl Reader {
             }
             // What comes next is computed here and once more by `next`, which is the same where nothing of it changes.
             ("peek", []) if !chain.steps.iter().any(Step::has_state) && !self.changes(&chain) => {
+                self.by_places(&mut chain);
                 let item = self.read_pick(chain, Some(number(line, 0)), false);
                 let item = method(expr(line, item), "as_ref", Vec::new());
                 return Some(item.kind);
             }
             ("len", []) if chain.steps.iter().all(Step::keeps_length) => {
+                self.by_places(&mut chain);
                 if self.indexed(&mut chain).is_some()
                     && let Source::Items(_, count) = &chain.source
                 {

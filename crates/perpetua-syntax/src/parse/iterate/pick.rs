@@ -65,6 +65,9 @@ impl Reader {
         let there = self.fresh("there");
         let left = binary(BinaryOp::Lt, local(position, line), bound.count.clone());
         let mut stmts = vec![declare(&there, left, false)];
+        if bound.unknown {
+            stmts.extend(super::asked_by_places(&bound.item, line));
+        }
         let fewer = method(bound.count.clone(), "wrapping_sub", vec![number(line, 1)]);
         let (place, value) = (Box::new(bound.count), Box::new(fewer));
         stmts.push(when(

@@ -120,6 +120,7 @@ impl Reader {
             setup,
             source,
             steps,
+            unknown,
             ..
         } = chain;
         if let Some(at) = steps.iter().position(|step| matches!(step, Step::Flat(_))) {
@@ -141,6 +142,7 @@ impl Reader {
                 source,
                 steps: before,
                 owned: true,
+                unknown,
                 remainder: None,
                 stands,
                 advances: true,

@@ -13,6 +13,7 @@ use super::tree::{Expr, ExprKind, GridMethod, Pat, Settled, Stmt, StmtKind};
 use super::ty::{Kind, Ty};
 use super::written::{RECEIVER, Writer};
 use super::{Checker, Conversion, Result};
+use crate::front::rust::error::LowerError;
 
 impl Checker<'_> {
     /// `receiver.name(args)`.
@@ -119,7 +120,10 @@ impl Checker<'_> {
         if matches!(ty, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_))
             && (args.is_empty() && name == "into_iter"
                 || matches!(&receiver.kind, ExprKind::Local(_))
-                    && matches!((name, args), ("len", []) | (syntax::ELEMENT, [_])))
+                    && matches!(
+                        (name, args),
+                        ("len" | syntax::INDEXED, []) | (syntax::ELEMENT, [_])
+                    ))
         {
             let next = self.functions_of(&ty, Some("Iterator"), "next", Reach::All, line)?;
             if !next.is_empty() {
@@ -300,11 +304,25 @@ impl Checker<'_> {
                 Ok(self.behind_stmts(vec![bind], value, line))
             }
             "len" => self.expr(&w.most(Scalar::Usize), Some(&Ty::USIZE)),
+            syntax::INDEXED => {
+                let shown = self.show(&self.peeled(&receiver.ty));
+                Err(self.not_indexed(&shown, line))
+            }
             _ => {
                 let item = self.call_method_of(next, vec![Argument::Operand(receiver)], &[], line)?;
                 self.item_or_leave(item, line)
             }
         }
+    }
+
+    /// Why an iterator's items are not asked for by their places.
+    pub(super) fn not_indexed(&self, shown: &str, line: u32) -> LowerError {
+        self.error(
+            line,
+            format!("`{shown}` gives one item after the other, and here they are asked for otherwise"),
+            "`rev`, `chain`, `cycle`, `len`, `peek`, `clone` and comparisons take slices, arrays and ranges: write a loop over the iterator, or `clone` \
+             its value before `into_iter`",
+        )
     }
 
     /// What a `next` gave; without an item the loop around is left.

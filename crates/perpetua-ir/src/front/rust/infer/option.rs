@@ -172,6 +172,9 @@ impl Checker<'_> {
                 let place = self.deref_all(receiver);
                 return self.borrow(place, true, line).map(Some);
             }
+            (syntax::INDEXED, []) => {
+                return Ok(Some(self.make(line, Ty::unit(), ExprKind::Tuple(Vec::new()))));
+            }
             (syntax::ELEMENT, [_]) => {
                 let body = Writer(line).held(matches!(self.peeled(&receiver.ty), Ty::Option(_)));
                 return self.written(receiver, None, &body, None, line).map(Some);

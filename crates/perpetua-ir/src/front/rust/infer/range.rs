@@ -149,6 +149,7 @@ impl Checker<'_> {
             // A loop over `&mut range` goes on in it: the loop asks for so many items, and leaves where there is none.
             let own = matches!(&receiver.kind, ExprKind::Local(id) if self.is_own(*id));
             match (name, args) {
+                (syntax::INDEXED, []) => return Err(self.not_indexed(&shown, line)),
                 ("into_iter", []) if !closed => return Ok(receiver),
                 ("len", []) if own => return self.expr(&w.most(Scalar::Usize), Some(&Ty::USIZE)),
                 (syntax::ELEMENT, [_]) if own => {
@@ -168,6 +169,7 @@ impl Checker<'_> {
         }
         let range = self.deref_all(receiver);
         match (name, args) {
+            (syntax::INDEXED, []) => Ok(self.make(line, Ty::unit(), ExprKind::Tuple(Vec::new()))),
             ("into_iter" | "clone", []) => Ok(range),
             ("start" | "end", []) if closed => {
                 let end = if name == "start" { START } else { END };

@@ -257,6 +257,7 @@ impl Checker<'_> {
                 };
                 self.try_array(place, &to, line)
             }
+            (syntax::INDEXED, []) => Ok(self.make(line, Ty::unit(), ExprKind::Tuple(Vec::new()))),
             ("len", []) => Ok(len(place)),
             ("is_empty", []) => Ok(Expr {
                 line,
