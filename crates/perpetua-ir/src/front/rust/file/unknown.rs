@@ -23,7 +23,9 @@ impl Items {
             false => self.module_of(before, module),
         };
         // What belongs to an item that is there.
-        if let Ok(Some(Found::Item(at, item))) = self.find_item(before, module, path.leading_colon) {
+        if at.is_none()
+            && let Ok(Some(Found::Item(at, item))) = self.find_item(before, module, path.leading_colon)
+        {
             let of = at.join("::");
             return match &item.kind {
                 ItemKind::Unusable(why) => (format!("`{of}` cannot be used in a kernel"), why.clone()),
