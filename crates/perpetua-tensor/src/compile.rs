@@ -254,7 +254,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         let example =
             |ty: &(Shape, DType)| Tensor::record(Op::Example, Sources::new(), ty.clone(), device, at);
         let examples: Vec<Tensor> = types.iter().map(example).collect();
-        let results = (self.function)(&examples)?;
+        let results = crate::eager::recorded(|| (self.function)(&examples))?;
         results.iter().try_for_each(Tensor::check)?;
         Ok((examples, results))
     }

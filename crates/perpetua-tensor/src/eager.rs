@@ -26,13 +26,22 @@ thread_local! {
 /// # Ok::<(), perpetua_tensor::Error>(())
 /// ```
 pub fn eager<T>(work: impl FnOnce() -> T) -> T {
+    switched(true, work)
+}
+
+/// Records what a function makes of examples: nothing is computed, also where the caller asks for it.
+pub(crate) fn recorded<T>(record: impl FnOnce() -> T) -> T {
+    switched(false, record)
+}
+
+fn switched<T>(on: bool, work: impl FnOnce() -> T) -> T {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
             IS_ON.set(self.0);
         }
     }
-    let _back = Back(IS_ON.replace(true));
+    let _back = Back(IS_ON.replace(on));
     work()
 }
 

@@ -25,7 +25,7 @@ impl Map {
     pub(crate) unsafe fn of(path: &Path) -> std::io::Result<Map> {
         let file = File::open(path)?;
         // SAFETY: the caller promises that nobody changes the file while it is mapped.
-        let mut map = unsafe { MmapOptions::new().map_copy(&file)? };
+        let mut map = unsafe { MmapOptions::new().no_reserve_swap().map_copy(&file)? };
         // For devices, which know addresses.
         let _ = map.as_mut_ptr().expose_provenance();
         Ok(Map(Arc::new(map)))

@@ -148,6 +148,12 @@ impl Choices {
             .open(self.beside("lock"))
             .map_err(failed)?;
         lock.lock().map_err(failed)?;
+        // What is replaced is a file of choices, never a device or what a link leads to.
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return Err(failed(std::io::Error::other(
+                "it is no plain file, and would be replaced",
+            )));
+        }
         let before = self.read()?;
         let mut text = String::new();
         let lines = before

@@ -33,7 +33,10 @@ pub(super) fn names(generics: &syn::Generics) -> Vec<&syn::Ident> {
 /// What finds the `Default` of an instance, where it is one for all arguments that have their own, and what says so in the description.
 /// Of constants it may make anything.
 pub(super) fn default(input: &syn::DeriveInput, facade: &TokenStream) -> Option<(TokenStream, TokenStream)> {
-    if input.generics.const_params().next().is_some() {
+    // What bounds a parameter may give values of it, too.
+    let bounded_by_user = input.generics.where_clause.is_some()
+        || input.generics.type_params().any(|param| !param.bounds.is_empty());
+    if bounded_by_user || input.generics.const_params().next().is_some() {
         return None;
     }
     let generics = bounded(&input.generics, &quote!(#facade::GpuType));

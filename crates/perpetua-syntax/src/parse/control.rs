@@ -15,17 +15,18 @@ impl Reader {
             syn::Expr::Match(expr) => (expr.match_token.span, self.read_match(expr)),
             syn::Expr::Loop(expr) => {
                 let label = label_of(expr.label.as_ref());
-                let body = self.in_loop(None, |reader| reader.read_block(&expr.body));
+                let body = self.in_loop(label.as_ref(), |reader| reader.read_block(&expr.body));
                 (expr.loop_token.span, ExprKind::Loop { label, body })
             }
             syn::Expr::While(expr) => {
                 let label = label_of(expr.label.as_ref());
                 if has_let(&expr.cond) {
-                    let read = self.in_loop(None, |reader| reader.read_while_let(label, expr));
+                    let own = label.clone();
+                    let read = self.in_loop(own.as_ref(), |reader| reader.read_while_let(label, expr));
                     return Some((expr.while_token.span, read));
                 }
                 let cond = Box::new(self.read_expr(&expr.cond));
-                let body = self.in_loop(None, |reader| reader.read_block(&expr.body));
+                let body = self.in_loop(label.as_ref(), |reader| reader.read_block(&expr.body));
                 (expr.while_token.span, ExprKind::While { label, cond, body })
             }
             syn::Expr::ForLoop(expr) => (expr.for_token.span, self.read_for(expr)),
@@ -107,7 +108,7 @@ impl Reader {
         let range = Box::new(self.read_range(&expr.expr));
         self.scoped(|reader| {
             let pattern = reader.read_for_pattern(&expr.pat);
-            let body = reader.in_loop(None, |reader| reader.read_block(&expr.body));
+            let body = reader.in_loop(label.as_ref(), |reader| reader.read_block(&expr.body));
             ExprKind::For {
                 label,
                 pattern,

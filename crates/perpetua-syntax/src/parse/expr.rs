@@ -1,7 +1,7 @@
 //! Expressions: literals, operators, places, aggregates. Calls and control flow have files of their own.
 
 use super::Refusal;
-use super::path::{is_variant, segment_names, single_name};
+use super::path::{is_variant, single_name};
 use super::reader::{Reader, line_of, name_of, stand_in};
 use crate::ast::{
     BinaryOp, Expr, ExprKind, Line, PathUsage, Place, SLICE, SLICE_TO, Scalar, StructName, Type, UnaryOp,
@@ -371,13 +371,6 @@ impl Reader {
     pub(super) fn read_struct_name(&mut self, path: &syn::Path) -> StructName {
         if single_name(path).as_deref() == Some("Self") {
             return StructName::SelfType;
-        }
-        // A single name may be a type of the user's.
-        if let [.., module, name] = &segment_names(path)[..]
-            && module == "ops"
-            && name == "Range"
-        {
-            return StructName::Range(false);
         }
         match is_variant(path).then(|| self.variant(path)).flatten() {
             Some(member) => StructName::Variant(Box::new(member)),

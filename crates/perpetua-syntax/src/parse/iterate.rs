@@ -68,6 +68,14 @@ fn most(line: Line) -> Expr {
     expr(line, ExprKind::TypeConst(Box::new(most)))
 }
 
+/// Whether it is `(&mut it).into_iter()`, which goes on in what it names.
+fn goes_on(value: &syn::Expr) -> bool {
+    match peel(value) {
+        syn::Expr::MethodCall(call) if call.method == "into_iter" => goes_on(&call.receiver),
+        value => matches!(value, syn::Expr::Reference(reference) if reference.mutability.is_some()),
+    }
+}
+
 /// Statements that only what knows its items by their places takes.
 fn asked_by_places(item: &Item, line: Line) -> impl Iterator<Item = Stmt> {
     let mut names = Vec::new();
@@ -385,6 +393,10 @@ impl Reader {
                 let mut other = self.read_iterable(other);
                 match (self.indexed(chain), self.indexed(&mut other)) {
                     (Some(()), Some(())) => {
+                        // Of the first one, an item more is asked for than there are pairs.
+                        if goes_on(&call.receiver) {
+                            self.by_places(chain);
+                        }
                         chain.owned |= other.owned;
                         chain.unknown |= other.unknown;
                         chain.setup.append(&mut other.setup);
@@ -402,20 +414,12 @@ impl Reader {
                         std::mem::swap(chain, &mut other);
                         self.zip_counted(chain, other, true);
                     }
-                    // One of them waits for each item of the other.
+                    // The second one waits for each item of the first, which is its state.
                     _ if other.can_pause() && !other.advances => {
-                        let other = self.waiting(other, chain);
-                        let both = quote_spanned!(call.method.span()=> |__one| #other.next().map(|__other| (__one, __other)));
-                        chain.steps.extend(syn::parse2(both).ok().map(Step::MapWhile));
-                    }
-                    // Of the first one, Rust asks for an item more, which nobody sees.
-                    _ if chain.can_pause() && !chain.acts() && !other.advances => {
-                        std::mem::swap(chain, &mut other);
-                        let behind = chain.setup.len();
-                        let one = self.waiting(other, chain);
-                        chain.setup.rotate_left(behind);
-                        let both = quote_spanned!(call.method.span()=> |__other| #one.next().map(|__one| (__one, __other)));
-                        chain.steps.extend(syn::parse2(both).ok().map(Step::MapWhile));
+                        let (other, state) = (self.waiting(other, chain), self.counter(chain));
+                        let both = quote_spanned!(call.method.span()=> |_, __one| #other.next().map(|__other| (__one, __other)));
+                        let both = syn::parse2(both).ok();
+                        chain.steps.extend(both.map(|both| Step::Scan(state, both)));
                     }
                     _ => self.refuse_named(&call.method, Refusal::IteratorOrder, &name),
                 }

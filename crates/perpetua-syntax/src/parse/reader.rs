@@ -167,11 +167,15 @@ impl Reader {
         self.is_local(name) && self.mutables.contains(name)
     }
 
-    /// Reads the body of a loop of the user's; a `break` without a label in it leaves the loop `outer`, or this one.
-    pub(super) fn in_loop<T>(&mut self, outer: Option<String>, read: impl FnOnce(&mut Self) -> T) -> T {
-        let before = std::mem::replace(&mut self.leaves, outer);
+    /// Reads the body of a loop of this label: a `break` with it, or without one, leaves this loop.
+    pub(super) fn in_loop<T>(&mut self, label: Option<&String>, read: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.outer_labels.len();
+        self.outer_labels
+            .extend(label.map(|label| (label.clone(), label.clone())));
+        let before = self.leaves.take();
         let result = read(self);
         self.leaves = before;
+        self.outer_labels.truncate(mark);
         result
     }
 
@@ -183,7 +187,9 @@ impl Reader {
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let mark = self.outer_labels.len();
-        let label = label.filter(|label| !self.outer_labels.iter().any(|(known, _)| known == label));
+        // The outermost of the loops is what the label is of.
+        let known = |label: &String| self.outer_labels.iter().rev().find(|(known, _)| known == label);
+        let label = label.filter(|label| known(label).is_none_or(|(_, left)| left == label));
         self.outer_labels.extend(label.map(|label| (label, all)));
         let result = self.in_loop(None, read);
         self.outer_labels.truncate(mark);

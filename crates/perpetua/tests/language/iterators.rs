@@ -239,10 +239,10 @@ fn zipped_in_step(x: &[u32], y: &mut [u32]) {
         .zip(own.iter().skip_while(|v| **v % 5 != 0))
         .map(|(a, b)| a * b)
         .fold(1, |all: u32, v| all.rotate_left(5) ^ v);
-    all ^= own
+    all ^= own[..9]
         .iter()
-        .map_while(|v| (*v < 190).then_some(v + 1))
-        .zip(own[..9].iter().take_while(|v| **v != 7))
+        .take_while(|v| **v != 7)
+        .zip(own.iter().map_while(|v| (*v < 190).then_some(v + 1)))
         .zip(own.iter().rev().filter(|v| **v > 20))
         .map(|((a, b), c)| a ^ b << 2 ^ c << 4)
         .sum::<u32>();
@@ -259,6 +259,9 @@ fn zipped_in_step(x: &[u32], y: &mut [u32]) {
             **v % 4 == 1
         }))
         .count();
+    let mut it = own.iter();
+    it.next();
+    all ^= u32::from(it.by_ref().take(3).last().is_some()) << 3 ^ it.next().map_or(9, |v| v << 5);
     y[i] = all ^ (pairs as u32) << 9 ^ left.wrapping_mul(31) ^ right;
 }
 

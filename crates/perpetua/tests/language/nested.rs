@@ -37,7 +37,7 @@ fn inner_chains_end_by_themselves() {
 #[kernel]
 fn whole_ends(x: &[u32], y: &mut [u32]) {
     let i = global_id_x();
-    let own = &x[i..i + 4];
+    let (own, n) = (&x[i..i + 4], x[i] % 5);
     let mut all = 0u32;
     for v in own.iter().flat_map(|e| [*e, 5]).flat_map(|e| [e, e + 1]) {
         if v % 8 == 5 {
@@ -113,6 +113,18 @@ fn whole_ends(x: &[u32], y: &mut [u32]) {
             break;
         }
         all = all.wrapping_add(*p);
+    }
+    'a: for k in (0..3).flat_map(|k| 0..k) {
+        'b: for z in (0..3).flat_map(|k| 0..k + n) {
+            all = all.rotate_left(1) ^ z;
+            if z == 2 {
+                break 'b;
+            }
+            if z + k > 4 {
+                continue 'a;
+            }
+        }
+        all = all.wrapping_add(100);
     }
     y[i] = all
         ^ cube

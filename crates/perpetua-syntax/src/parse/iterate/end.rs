@@ -80,7 +80,10 @@ impl Reader {
                 let n = self.read_expr(n);
                 return Some(self.read_pick(chain, Some(n), true));
             }
-            ("last", []) => return Some(self.read_pick(chain, None, false)),
+            ("last", []) => {
+                let goes_on = chain.advances;
+                return Some(self.read_pick(chain, None, goes_on));
+            }
             ("remainder" | "into_remainder", []) if chain.remainder.is_some() => {
                 return self.read_remainder(chain, name != "remainder");
             }

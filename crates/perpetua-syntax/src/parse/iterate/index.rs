@@ -36,6 +36,10 @@ impl Reader {
         let Source::Items(item, count) = counted.source else {
             return;
         };
+        // What ends by itself would end the innermost of several loops.
+        if counted.unknown && !chain.can_pause() {
+            chain.setup.extend(super::asked_by_places(&item, chain.line));
+        }
         let (count, counter) = (chain.name(self, "count", count), self.counter(chain));
         chain.owned = true;
         chain.steps.push(Step::Zip(counter, Box::new(item), count, first));

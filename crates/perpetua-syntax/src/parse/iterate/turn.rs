@@ -57,7 +57,10 @@ impl Reader {
         label: Option<String>,
         body: impl FnOnce(&mut Self, Expr) -> Block,
     ) -> (Vec<Stmt>, Expr) {
-        self.in_loop(None, |reader| reader.read_turns(chain, label, Box::new(body)))
+        let own = label.clone();
+        self.in_loop(own.as_ref(), |reader| {
+            reader.read_turns(chain, label, Box::new(body))
+        })
     }
 
     /// A loop in a loop, which goes over the items of each item of `outer`.

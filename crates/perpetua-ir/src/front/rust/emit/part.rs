@@ -354,7 +354,6 @@ impl Emitter<'_> {
         )
     }
 
-    /// What a sum or a product starts with.
     /// The `Default` of a type that is known by now.
     pub(super) fn default_value(&mut self, e: &Expr) -> Result<Val> {
         let ty = self.ty(&e.ty);
@@ -368,6 +367,7 @@ impl Emitter<'_> {
         }
     }
 
+    /// What a sum or a product starts with.
     pub(super) fn identity(&mut self, product: bool, e: &Expr) -> Result<Val> {
         let make = |kind| Expr {
             line: e.line,

@@ -184,16 +184,9 @@ impl Evaluator<'_> {
                     }
                 })
             }
-            ExprKind::Fill(place, value) => {
-                let value = self.expr(value)?;
-                self.change_all(place, |parts| {
-                    parts.fill(value);
-                    Ok(())
-                })
-            }
             _ => self.fail(
                 line,
-                "constants are computed of operators, calls, branches, loops, assignments, `swap` and `fill`, and this is none of these",
+                "constants are computed of operators, calls, branches, loops, assignments and `swap`, and this is none of these",
             ),
         }
     }
