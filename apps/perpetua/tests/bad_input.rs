@@ -252,8 +252,8 @@ fn every_mistake_is_named() {
             "--backend cpu: it is the CPU, which GPUs are held against",
         ),
         (
-            "bench crossover --plot c.png",
-            "--plot c.png: what is written is SVG",
+            "bench crossover --plot c.gif",
+            "--plot c.gif: what is written is SVG or PNG",
         ),
         ("bench crossover --sizes 0", "0 is not in 1..=268435456"),
         (

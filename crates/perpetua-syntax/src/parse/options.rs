@@ -132,7 +132,7 @@ impl KernelOptions {
             ("crate", Value::Path(path)) => self.krate = Some(path),
             ("crate", _) => return Err(wrong("crate = path::to::perpetua")),
             ("block_size", Value::Sizes(sizes, at)) => self.block_size = Some(three(&sizes, at)?),
-            ("block_size", _) => return Err(wrong("block_size = (16, 16)`, with numbers of digits: `64")),
+            ("block_size", _) => return Err(wrong("block_size = (16, 16)")),
             ("contract", Value::None) => self.contract = true,
             ("contract", _) => return Err(wrong("contract")),
             ("interpret", Value::None) => self.interpret = true,
