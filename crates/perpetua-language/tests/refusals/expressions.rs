@@ -8,7 +8,7 @@ use perpetua::prelude::*;
 fn iterators(x: &mut [f32]) {
     let mut items = x.iter().take_while(|v| **v > 2.0);
     let all = x.iter().copied().collect::<Vec<f32>>();
-    let sum = x.iter().filter(|v| **v > 2.0).zip(x.iter().filter(|v| **v > 3.0)).count();
+    let sum = x.iter().filter(|v| **v > 2.0).zip(x.iter().flat_map(|v| [*v, 3.0])).count();
     let moved: f32 = x.iter().map(move |v| v * 2.0).sum();
 }
 
