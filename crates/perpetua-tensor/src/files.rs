@@ -136,7 +136,7 @@ impl Tensor {
     /// As [`Tensor::load_npy`].
     ///
     /// # Safety
-    /// Nobody, in this process or another one, changes or shortens the file while the tensor, or what was submitted of it, is there. To remove it, or to put another one in its place, is allowed where the system
+    /// Nobody, in this process or another one, changes or shortens the file while the tensor is there, or anything that was made of it and not computed yet: a view, an operation, a capture. To remove it, or to put another one in its place, is allowed where the system
     /// allows it.
     #[cfg(feature = "mmap")]
     #[track_caller]
