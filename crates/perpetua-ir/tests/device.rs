@@ -87,12 +87,15 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
         ..right.clone()
     });
     k.kernel_mut().block_size = Some([256, 1, 1]);
+    let twins =
+        matches!(op, StageOp::MultiplyTwin | StageOp::WeighTwin).then(|| [left.clone(), right.clone()]);
     k.kernel_mut().stages = Some(Stages {
         count: 2,
         element: StageElement::F16,
         left,
         right,
         third,
+        twins,
         depth: StageElement::F16.depth(),
         pairs: false,
     });
@@ -110,7 +113,7 @@ fn only_stage(op: StageOp) -> Result<Kernel, TypeError> {
             _ => Ok(()),
         },
         |k| match op {
-            StageOp::Multiply | StageOp::Weigh => {
+            StageOp::Multiply | StageOp::MultiplyTwin | StageOp::Weigh | StageOp::WeighTwin => {
                 k.op(Op::Device(DeviceOp::Stage(op), args.clone())).map(|_| ())
             }
             _ => Ok(()),

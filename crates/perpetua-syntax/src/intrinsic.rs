@@ -30,7 +30,7 @@ impl Intrinsic {
     #[must_use]
     pub fn generic_count(self) -> usize {
         match self {
-            Self::StageFactors => 2,
+            Self::StageFactors | Self::StageTwins => 2,
             Self::StagePairs | Self::StageLayers => 0,
             _ => usize::from(self.group() == IntrinsicGroup::Shared),
         }
@@ -178,12 +178,18 @@ intrinsics! {
 
     WeighStage = "weigh_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "In a chain of three factors: a lane's sums and what its weights add to them, times what the stage has of the third one, `[[[f32; 2]; 2]; N]`; frees the stage.";
 
+    MultiplyTwin = "multiply_twin", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "Of twins: what `multiply_stage` gives, of the second product.";
+
+    WeighTwin = "weigh_twin", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "Of twins: what `weigh_stage` gives, with the second right factor; the stage stays full.";
+
     SharedArray = "shared_array", Shared, "()", "`shared_array::<[T; N]>()`: an array that the block shares, `&mut [T; N]`.";
     SharedSlice = "shared_slice", Shared, "()", "`shared_slice::<T>()`: the launch's dynamic shared memory, `&mut [T]`.";
 
     StageFactors = "stage_factors", Shared, "(a, a_rows, a_columns, a_pitch, b, b_rows, b_columns, b_pitch)", "`stage_factors::<[[[T; 64]; M]; S], [[[T; 64]; N]; S]>(…)`: the kernel multiplies `a` and `b` in `S` stages, `M` rows with `N` columns of sums.";
 
     StageThird = "stage_third", Shared, "(c, c_rows, c_columns, c_pitch)", "`stage_third::<[[[[T; 64]; N]; K]; S]>(…)`, behind `stage_factors`: weights made of the product are multiplied with `c`, which has `64 * K` columns of sums.";
+
+    StageTwins = "stage_twins", Shared, "(c, c_rows, c_columns, c_pitch, d, d_rows, d_columns, d_pitch)", "`stage_twins::<[[[T; D]; M]; S], [[[T; D]; N]; S]>(…)`, behind `stage_factors` of the same types: a second product, `multiply_twin`; parts of `a` and `c` stay, and weights are multiplied with `b` and `d`.";
 
     StageLayers = "stage_layers", Shared, "(a_layers, a_apart, b_layers, b_apart)", "Behind `stage_factors`: how many matrices `a` and `b` hold, and how many elements one is from the next.";
 

@@ -14,7 +14,7 @@ use super::driver::{Shared, lock};
 use super::entry::Entry;
 use super::launch::{Compiled, Convention};
 use super::memory::Pool;
-use super::module::Loader;
+use super::module::{Loader, refused};
 use super::record::PrintRing;
 use crate::backend::{CompiledKernel, failed};
 use crate::cache::{CacheKey, DiskCache};
@@ -39,6 +39,9 @@ pub(super) struct Compiler {
     #[cfg(feature = "testing")]
     pub(super) rewrite: std::sync::OnceLock<crate::backend::TextRewrite>,
 }
+
+/// What moves registers from lanes to others.
+const MOVES_REGISTERS: &str = "setmaxnreg";
 
 /// A source, as far as it has come on the caller's thread.
 enum Job {
@@ -187,7 +190,9 @@ impl Compiler {
             }
         };
         Ok(Compiled {
-            module: self.loader.load(&entry.cubin, sites)?,
+            module: self
+                .loader
+                .load(name.as_deref().unwrap_or("PTX text"), &entry.cubin, sites)?,
             entry: name,
             wide,
             convention,
@@ -212,8 +217,13 @@ impl Compiler {
         Ok(Entry::checked(kernel, source, wide, cubin))
     }
 
-    /// Turns PTX into machine code with the driver's linker.
+    /// Turns PTX into machine code with the driver's linker; or leaves it to the driver when it loads the code. For the linker compiles what others may call, and so
+    /// lanes keep the registers that they began with: where teams give each other some, products would wait for each other, and sums lie in memory. What the driver
+    /// compiles so it keeps on disk itself.
     fn assemble(&self, name: &str, ptx: &str) -> Result<Vec<u8>> {
+        if ptx.contains(MOVES_REGISTERS) {
+            return Ok(super::module::text(ptx));
+        }
         self.shared.enter()?;
         let mut log = vec![0u8; 16 * 1024];
         let mut options = [
@@ -258,7 +268,7 @@ impl Compiler {
                 // SAFETY: on success `image` has `len` bytes, owned by the linker until it is destroyed below.
                 Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), len) }.to_vec())
             }
-            Ok(code) => Err(self.refused(name, code, &log)),
+            Ok(code) => Err(refused(&self.shared, name, code, &log)),
             Err(_) => Err(Error::InvalidState {
                 operation: "assembling PTX",
                 cause: "the text holds a NUL byte",
@@ -268,33 +278,6 @@ impl Compiler {
         // SAFETY: created above, destroyed once.
         let _ = unsafe { sys::cuLinkDestroy(linker) };
         cubin
-    }
-
-    /// The error for a text that the driver's compiler refused.
-    fn refused(&self, name: &str, code: CUresult, log: &[u8]) -> Error {
-        match code {
-            CUresult::CUDA_ERROR_INVALID_PTX
-            | CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-            | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
-            | CUresult::CUDA_ERROR_INVALID_IMAGE => {
-                let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
-                let words = String::from_utf8_lossy(&log[..end]);
-                let log = format!("{}\n{}", super::driver::describe(code), words.trim_end());
-                Error::Compile {
-                    backend: BackendKind::Cuda,
-                    kernel: name.to_owned(),
-                    log,
-                }
-            }
-            other => match self.shared.check(other, || format!("assembling `{name}`")) {
-                Err(error) => error,
-                Ok(()) => Error::Compile {
-                    backend: BackendKind::Cuda,
-                    kernel: name.to_owned(),
-                    log: "the driver gave no reason".into(),
-                },
-            },
-        }
     }
 
     /// Compiles CUDA C++ to machine code with NVRTC, which is there (`nvrtc_version`).

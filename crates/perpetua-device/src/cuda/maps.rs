@@ -15,8 +15,8 @@ pub(super) fn of(
     shared: &Shared,
     stages: &Stages,
     args: &[KernelArg<'_>],
-) -> Result<[Option<sys::CUtensorMap>; 3]> {
-    let mut maps = [None; 3];
+) -> Result<[Option<sys::CUtensorMap>; 4]> {
+    let mut maps = [None; 4];
     for (number, (to, factor)) in maps.iter_mut().zip(stages.factors()).enumerate() {
         let (boxes, _) = stages.copies(number);
         *to = Some(map(shared, stages.element, factor, boxes, args)?);

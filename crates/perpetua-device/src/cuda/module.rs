@@ -4,16 +4,18 @@
 //! When nobody holds it any more, a mark is put behind the work of each of these streams. It is unloaded, and the numbers of its fault
 //! sites are given back, when the marks have been reached and the faults that it left have been taken out of the streams' records.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cudarc::driver::sys::{self, CUfunction_attribute};
+use cudarc::driver::sys::{self, CUfunction_attribute, CUjit_option, CUresult};
 
 use super::driver::{Shared, lock};
 use super::record::Faults;
 use super::streams::{Guard, Slot};
 use crate::error::{Error, Result};
 use crate::fault::SiteRange;
+use crate::info::BackendKind;
 
 /// A loaded module. Functions and graphs hold it.
 pub(super) struct Module {
@@ -112,6 +114,41 @@ struct Left {
 // SAFETY: the driver's handle may be used from any thread; the rest is Send.
 unsafe impl Send for Left {}
 
+/// PTX as an image that the driver compiles when it loads it.
+pub(super) fn text(ptx: &str) -> Vec<u8> {
+    // A zero ends it, wherever it stands: what is behind would not be read.
+    let end = ptx.find('\0').unwrap_or(ptx.len());
+    [&ptx.as_bytes()[..end], b"\0"].concat()
+}
+
+/// Whether an image is machine code, or else a text.
+fn is_code(image: &[u8]) -> bool {
+    image.starts_with(b"\x7fELF")
+}
+
+/// The error for code that the driver's compiler refused, with what it wrote into its log.
+pub(super) fn refused(shared: &Shared, name: &str, code: CUresult, log: &[u8]) -> Error {
+    let refused = |log: String| Error::Compile {
+        backend: BackendKind::Cuda,
+        kernel: name.to_owned(),
+        log,
+    };
+    match code {
+        CUresult::CUDA_ERROR_INVALID_PTX
+        | CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+        | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
+        | CUresult::CUDA_ERROR_INVALID_IMAGE => {
+            let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
+            let words = String::from_utf8_lossy(&log[..end]);
+            refused(format!("{}\n{}", super::driver::describe(code), words.trim_end()))
+        }
+        other => match shared.check(other, || format!("compiling `{name}`")) {
+            Err(error) => error,
+            Ok(()) => refused("the driver gave no reason".into()),
+        },
+    }
+}
+
 /// Loads code, and unloads what nobody uses any more. Both wait for resident kernels, and modules are dropped anywhere, also where
 /// those are being parked: so unloading is left until residents are parked for something else.
 pub(super) struct Loader {
@@ -130,7 +167,8 @@ impl Loader {
     /// Loads machine code, and unloads what nobody uses any more. Residents are parked meanwhile.
     pub(super) fn load(
         self: &Arc<Loader>,
-        cubin: &[u8],
+        name: &str,
+        image: &[u8],
         sites: Option<Arc<SiteRange>>,
     ) -> Result<Arc<Module>> {
         let shared = &self.shared;
@@ -139,10 +177,27 @@ impl Loader {
             shared.enter()?;
             self.unload_parked();
             let mut handle = std::ptr::null_mut();
-            // SAFETY: the context is current; `cubin` is a whole image, as the linker or NVRTC made it (cached ones passed
-            // their checksum).
-            let code = unsafe { sys::cuModuleLoadData(&raw mut handle, cubin.as_ptr().cast()) };
-            shared.check(code, || format!("cuModuleLoadData of {} bytes", cubin.len()))?;
+            let mut log = vec![0u8; if is_code(image) { 0 } else { 16 * 1024 }];
+            let mut options = [
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            ];
+            let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
+            let given = if log.is_empty() { 0 } else { options.len() };
+            // SAFETY: the context is current; `image` is a whole image, as the linker or NVRTC made it (cached ones passed
+            // their checksum), or a text that ends with a zero; there are as many options and values as said, and the log outlives the call.
+            let code = unsafe {
+                sys::cuModuleLoadDataEx(
+                    &raw mut handle,
+                    image.as_ptr().cast(),
+                    given as u32,
+                    options.as_mut_ptr(),
+                    values.as_mut_ptr(),
+                )
+            };
+            if code != CUresult::CUDA_SUCCESS {
+                return Err(refused(shared, name, code, &log));
+            }
             make_ready(handle);
             Ok(Arc::new(Module {
                 handle,

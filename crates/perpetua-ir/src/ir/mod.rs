@@ -17,6 +17,6 @@ pub use builder::*;
 pub use kernel::*;
 pub use met::Met;
 pub use operation::*;
-pub use stages::{Factor, StageElement, Stages};
+pub use stages::{Factor, Reading, StageElement, Stages};
 pub use types::*;
 pub use typing::*;

@@ -2,6 +2,7 @@
 //! next parts are on their way. Knows no target.
 
 use super::types::{Scalar, Type};
+use crate::ops::StageOp;
 
 /// What is multiplied in stages: how the elements of factors are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,11 +106,15 @@ impl std::fmt::Display for StageElement {
     }
 }
 
-/// Two matrices of which parts lie in the block's memory, filled and multiplied in turns; or three, as a chain.
+/// Two matrices of which parts lie in the block's memory, filled and multiplied in turns; or three, as a chain; or four, as twins.
 ///
 /// In a chain the left factor's part is copied once, with the first stage, and stays; a stage has a part of the right factor, whose product with it gives
 /// a lane sums, and one of the third factor, with which the lane's weights are multiplied that it made of these sums: attention, with queries,
 /// keys and values.
+///
+/// Twins are two products of the same extents and depth, whose left factors' parts stay. Weights that a lane makes of its sums are multiplied with a right
+/// factor's part once more, along the other way: its extent is their depth then. So gradients of attention are computed, of keys and values with queries and the
+/// result's gradient in the stages, or the other way round.
 ///
 /// A block has `1 + left.extent / 64` teams of [`Stages::TEAM`] lanes. The first one fills stages, in turns, one after the other; each of the
 /// others multiplies 64 rows of each, in the same order. A stage is filled again when all of them have multiplied it.
@@ -126,6 +131,8 @@ pub struct Stages {
     pub right: Factor,
     /// What weights made of the product are multiplied with.
     pub third: Option<Factor>,
+    /// What stands left and right in a second product; then there is no third factor.
+    pub twins: Option<[Factor; 2]>,
     /// How deep the parts of left and right factor are, in elements. The third factor's is as deep as the right one has columns.
     pub depth: u32,
     /// Whether blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as
@@ -148,6 +155,23 @@ pub struct Factor {
     pub across: bool,
 }
 
+/// What an operation multiplies: numbers of [`Stages::factors`], and how the right one is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What stands left: a factor, or else the lane's weights.
+    pub left: Option<usize>,
+    /// What stands right.
+    pub right: usize,
+    /// Columns of sums.
+    pub columns: u32,
+    /// How deep it is.
+    pub depth: u32,
+    /// Whether the depth of what stands right goes from row to row of its part as it lies there.
+    pub across: bool,
+    /// Whether the stage may be filled again.
+    pub frees: bool,
+}
+
 impl Factor {
     /// The value parameters that describe it.
     pub fn described(&self) -> impl Iterator<Item = u32> {
@@ -167,14 +191,62 @@ impl Stages {
 
     /// The factors, the left one first.
     pub fn factors(&self) -> impl Iterator<Item = &Factor> {
-        [&self.left, &self.right].into_iter().chain(&self.third)
+        let twins = self.twins.iter().flatten();
+        [&self.left, &self.right]
+            .into_iter()
+            .chain(&self.third)
+            .chain(twins)
     }
 
     /// How deep a part of a factor is, by its number.
     pub fn depth_of(&self, factor: usize) -> u32 {
+        match (factor, &self.third) {
+            (2, Some(_)) => self.right.extent,
+            _ => self.depth,
+        }
+    }
+
+    /// Whether a factor's part is copied once, with the first stage, and stays.
+    pub fn keeps(&self, factor: usize) -> bool {
         match factor {
-            0 | 1 => self.depth,
-            _ => self.right.extent,
+            0 => self.third.is_some() || self.twins.is_some(),
+            2 => self.twins.is_some(),
+            _ => false,
+        }
+    }
+
+    /// What an operation multiplies, where the declaration has it.
+    pub fn read_by(&self, op: StageOp) -> Option<Reading> {
+        let product = |left, right: usize, frees| {
+            let factor = self.factors().nth(right)?;
+            Some(Reading {
+                left: Some(left),
+                right,
+                columns: factor.extent,
+                depth: self.depth,
+                across: factor.across,
+                frees,
+            })
+        };
+        let of_weights = |right, columns, across, frees| {
+            Some(Reading {
+                left: None,
+                right,
+                columns,
+                depth: self.right.extent,
+                across,
+                frees,
+            })
+        };
+        match (op, &self.third, &self.twins) {
+            (StageOp::Multiply, None, None) => product(0, 1, true),
+            (StageOp::Multiply, ..) => product(0, 1, false),
+            (StageOp::MultiplyTwin, _, Some(_)) => product(2, 3, false),
+            (StageOp::Weigh, Some(third), _) => of_weights(2, third.extent, third.across, true),
+            // Its rows are the columns of sums that weights were made of.
+            (StageOp::Weigh, _, Some(_)) => of_weights(1, self.depth, true, true),
+            (StageOp::WeighTwin, _, Some(_)) => of_weights(3, self.depth, true, false),
+            _ => None,
         }
     }
 
@@ -203,11 +275,10 @@ impl Stages {
         Stages::TEAM * (1 + self.consumers())
     }
 
-    /// What a lane's sums are: of the product, and of the weights with the third factor.
-    pub fn sums(&self) -> [Option<Type>; 2] {
+    /// What a lane's sums are, of so many columns.
+    pub fn sums(&self, columns: u32) -> Type {
         let two = Type::array(self.element.sums().into(), 2);
-        let sums = |factor: &Factor| Type::array(Type::array(two.clone(), 2), factor.extent / 8);
-        [Some(sums(&self.right)), self.third.as_ref().map(sums)]
+        Type::array(Type::array(two, 2), columns / 8)
     }
 
     /// Bytes of the block's memory that they take: with two words of 64 bits for each, by which lanes wait for it.
@@ -221,13 +292,24 @@ impl Stages {
         extent * self.depth_of(number) * self.element.memory().size()
     }
 
-    /// Bytes of what stays in front of all stages: of a chain, the left factor's part.
+    /// Where a factor's part begins, by its number: among those that stay, or in a stage.
+    pub fn part_start(&self, number: usize) -> u32 {
+        let before = (0..number).filter(|before| self.keeps(*before) == self.keeps(number));
+        before.map(|before| self.part_bytes(before)).sum()
+    }
+
+    /// Bytes of what stays in front of all stages.
     pub fn kept_bytes(&self) -> u32 {
-        self.third.as_ref().map_or(0, |_| self.part_bytes(0))
+        self.all_bytes(true)
     }
 
     /// Bytes of one stage.
     pub fn stage_bytes(&self) -> u32 {
-        (0..3).map(|number| self.part_bytes(number)).sum::<u32>() - self.kept_bytes()
+        self.all_bytes(false)
+    }
+
+    fn all_bytes(&self, kept: bool) -> u32 {
+        let numbers = (0..self.factors().count()).filter(|number| self.keeps(*number) == kept);
+        numbers.map(|number| self.part_bytes(number)).sum()
     }
 }

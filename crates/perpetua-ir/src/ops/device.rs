@@ -326,12 +326,28 @@ operations! {
             gives: Gives::First,
             ..DeviceRow::STAGE
         }
+        /// Of twins: what [`StageOp::Multiply`] does, with the second left factor's part and what the stage has of the second right one. Neither frees the stage.
+        MultiplyTwin {
+            name: ("multiply_twin", ""),
+            language: &["multiply_twin"],
+            operands: &[(Takes::Sums, "sums of a stage")],
+            gives: Gives::First,
+            ..DeviceRow::STAGE
+        }
         /// In a chain, where [`StageOp::Multiply`] leaves its stage full, and may be a stage ahead: multiplies a lane's weights, rounded to the stage's elements, with
         /// what the stage has of the third factor, adds the products to sums and frees the stage. Weights lie as the sums of that other
-        /// product do, and so do these sums.
+        /// product do, and so do these sums. Of twins: with what the stage has of the right factor, whose rows are the columns of weights; it is the stage that was multiplied last.
         Weigh {
             name: ("weigh_stage", ""),
             language: &["weigh_stage"],
+            operands: &[(Takes::Sums, "sums of a stage"), (Takes::Sums, "weights of a stage")],
+            gives: Gives::First,
+            ..DeviceRow::STAGE
+        }
+        /// Of twins: the same with the second right factor, and the stage stays full.
+        WeighTwin {
+            name: ("weigh_twin", ""),
+            language: &["weigh_twin"],
             operands: &[(Takes::Sums, "sums of a stage"), (Takes::Sums, "weights of a stage")],
             gives: Gives::First,
             ..DeviceRow::STAGE

@@ -21,23 +21,28 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
         return Some(format!("the number of stages is {count}, it is 1 to {most}"));
     }
     let (element, depth, unit) = (stages.element, stages.depth, stages.element.depth());
-    let most = match stages.third {
-        Some(_) => 4 * unit,
-        None => unit,
-    };
+    let keeps = stages.keeps(0);
+    let most = if keeps { 4 * unit } else { unit };
     if depth == 0 || depth > most || !depth.is_multiple_of(unit) {
         return Some(format!(
-            "stages are {depth} deep, of {element} {unit} are possible, and in a chain of three factors {}",
+            "stages are {depth} deep, of {element} {unit} are possible, and in a chain of three factors, or of twins, {}",
             4 * unit
         ));
     }
-    if !element.transposes() && (stages.third.is_some() || stages.factors().any(|factor| factor.across)) {
+    if !element.transposes() && (keeps || stages.factors().any(|factor| factor.across)) {
         return Some(format!(
             "factors of {element} are two, whose depth goes along rows: transpose them before"
         ));
     }
-    let sides = ["left", "right", "third"].into_iter().zip(Stages::EXTENTS);
-    for ((side, most), factor) in sides.zip(stages.factors()) {
+    let sides = match stages.twins {
+        None => ["left", "right", "third", ""],
+        Some(_) => ["left", "right", "second left", "second right"],
+    };
+    for (number, (side, factor)) in sides.into_iter().zip(stages.factors()).enumerate() {
+        let most = Stages::EXTENTS[match stages.twins {
+            None => number,
+            Some(_) => number % 2,
+        }];
         let (extent, unit) = (factor.extent, Stages::ROWS);
         if extent == 0 || extent > most || !extent.is_multiple_of(unit) {
             return Some(format!(
@@ -66,10 +71,18 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
         }
     }
     let most = 2 * Stages::ROWS;
-    if stages.third.is_some() && (stages.pairs || stages.right.extent > most) {
+    if keeps && (stages.pairs || stages.right.extent > most) {
         return Some(format!(
-            "a chain of three factors has no pairs of blocks, and its right factor an extent of up to {most}"
+            "a chain of three factors, or twins, have no pairs of blocks, and a right factor of an extent of up to {most}"
         ));
+    }
+    if let Some([left, right]) = &stages.twins {
+        let alike = [left.extent, right.extent] == [stages.left.extent, stages.right.extent];
+        if stages.third.is_some() || !alike || stages.factors().any(|factor| factor.across) {
+            return Some(
+                "twins are two products of the same extents, without a third factor, whose depth goes along rows".into(),
+            );
+        }
     }
     // Half of the columns are whole panels where depth goes from row to row; else any number of rows will do.
     if stages.pairs && stages.right.across && !stages.right.extent.is_multiple_of(most) {
@@ -242,16 +255,24 @@ impl Check<'_, '_> {
                 says("`is_producer` is asked once, in no other statement")
             }
             StageOp::Fill | StageOp::FillOf if role != Role::Of(StageOp::Fill) => misplaced,
-            StageOp::Multiply | StageOp::Weigh if role != Role::Of(StageOp::Multiply) => misplaced,
-            StageOp::Multiply | StageOp::Weigh => {
-                let [sums, weighed] = stages.sums();
-                let wanted = match op {
-                    StageOp::Multiply => vec![sums],
-                    _ => vec![weighed, sums],
+            StageOp::Multiply | StageOp::MultiplyTwin | StageOp::Weigh | StageOp::WeighTwin
+                if role != Role::Of(StageOp::Multiply) =>
+            {
+                misplaced
+            }
+            StageOp::Multiply | StageOp::MultiplyTwin | StageOp::Weigh | StageOp::WeighTwin => {
+                let Some(reading) = stages.read_by(op) else {
+                    return Some(match op {
+                        StageOp::Weigh => format!(
+                            "`{name}` needs a third factor or twins: call `stage_third` or `stage_twins`"
+                        ),
+                        _ => format!("`{name}` needs twins: call `stage_twins`"),
+                    });
                 };
-                let Some(wanted) = wanted.into_iter().collect::<Option<Vec<_>>>() else {
-                    return Some(format!("`{name}` needs a third factor: call `stage_third`"));
-                };
+                let mut wanted = vec![stages.sums(reading.columns)];
+                if reading.left.is_none() {
+                    wanted.push(stages.sums(reading.depth));
+                }
                 let mut types = Vec::new();
                 stmt.inst
                     .operands(&mut |v| types.extend(self.site.body.values.get(v.0 as usize)));

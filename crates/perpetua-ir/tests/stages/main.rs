@@ -19,6 +19,9 @@ const STAGES: &str = "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, 
 const CHAIN: &str =
     "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), across(64, b, n, k, k), 128 deep)";
 
+/// Twins: of 64 rows of A with 64 of B, and of these with those.
+const TWINS: &str = "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), twins, along(64, b, n, k, k), along(64, a, m, k, k), 128 deep)";
+
 /// One of the matrices in A with one of those in B.
 const LAYERS: &str = "stages(2, bf16, along(64, a, m, k, k, l, d), along(64, b, n, k, k, l, d))";
 
@@ -123,6 +126,7 @@ fn text_reads_as_it_prints() {
         text(&head, stages, "return"),
         text(&head, &pairs, "return"),
         text(HEAD, &format!("{BLOCK} {CHAIN}"), "return"),
+        text(HEAD, &format!("{BLOCK} {TWINS}"), "return"),
         text(HEAD, LAYERS, "return"),
         text(
             HEAD,
@@ -229,7 +233,7 @@ fn what_does_not_fit_is_refused() {
     );
     declared(
         "stages(2, bf16, along(64, a, m, k, k), along(64, b, n, k, k), 128 deep)",
-        "stages are 128 deep, of bf16 64 are possible, and in a chain of three factors 256",
+        "stages are 128 deep, of bf16 64 are possible, and in a chain of three factors, or of twins, 256",
     );
     declared(&CHAIN.replace("128 deep", "96 deep"), "stages are 96 deep");
     declared(
@@ -238,9 +242,9 @@ fn what_does_not_fit_is_refused() {
     );
     declared(
         &CHAIN.replace("along(64, b", "along(256, b"),
-        "its right factor an extent of up to 128",
+        "a right factor of an extent of up to 128",
     );
-    declared(&CHAIN.replace("128 deep", "pairs"), "has no pairs of blocks");
+    declared(&CHAIN.replace("128 deep", "pairs"), "have no pairs of blocks");
     declared(
         &CHAIN.replace("across(64, b", "across(64, c"),
         "the third factor is no parameter",
@@ -248,8 +252,28 @@ fn what_does_not_fit_is_refused() {
     let weighs = body(1, 1, ["", "%60: [[[f32; 2]; 2]; 8] = weigh_stage %50, %51", ""]);
     refused(
         ordinary(&weighs),
-        "`weigh_stage` needs a third factor: call `stage_third`",
+        "`weigh_stage` needs a third factor or twins: call `stage_third` or `stage_twins`",
     );
+    for twin in ["multiply_twin %50", "weigh_twin %50, %51"] {
+        let twin = body(1, 1, ["", &format!("%60: [[[f32; 2]; 2]; 8] = {twin}"), ""]);
+        refused(ordinary(&twin), "needs twins: call `stage_twins`");
+    }
+    refused(
+        text(HEAD, &format!("{BLOCK} {TWINS}"), &weighs),
+        "which are [[[f32; 2]; 2]; 16], and weights, which are [[[f32; 2]; 2]; 8] here",
+    );
+    for other in [
+        TWINS.replace("twins, along(64", "twins, along(128"),
+        TWINS.replace("twins, along", "twins, across"),
+        TWINS.replace("twins", "across(64, b, n, k, k), twins"),
+    ] {
+        declared(&other, "twins are two products of the same extents");
+    }
+    declared(
+        &TWINS.replace("along(64, b, n, k, k), twins", "along(192, b, n, k, k), twins"),
+        "a right factor of an extent of up to 128",
+    );
+    declared(&TWINS.replace("128 deep", "pairs"), "have no pairs of blocks");
     let chain = CHAIN.replace("along(64, b", "along(128, b");
     refused(
         text(HEAD, &format!("{BLOCK} {chain}"), &weighs),
@@ -432,6 +456,49 @@ fn chains_are_computed() {
             };
             let sum: f32 = (0..64)
                 .map(|other| score(other) * ((other * k + column) % 7) as f32)
+                .sum();
+            let expected = sum * turns as f32;
+            assert!(
+                (found - expected).abs() <= expected * 1e-6,
+                "lane {lane} of {turns} turns: {found}, {expected}"
+            );
+        }
+    }
+}
+
+/// `(A B') B + (B A') A`, where rows of the left factors are there from the first stage on; a stage is free when it has been weighed.
+#[test]
+fn twins_are_computed() {
+    for turns in 1..4 {
+        let k = 100;
+        let step = |i: usize| {
+            let [scores, others, twin, sums, before] = [100, 101, 102, 103, 99].map(|at| at + 4 * i);
+            format!(
+                "%{scores}: [[[f32; 2]; 2]; 8] = multiply_stage %50\n    %{others}: [[[f32; 2]; 2]; 8] = multiply_twin %50\n    %{twin}: [[[f32; 2]; 2]; 16] = weigh_twin %{before}, %{others}\n    %{sums}: [[[f32; 2]; 2]; 16] = weigh_stage %{twin}, %{scores}\n    "
+            )
+        };
+        let steps: String = (0..turns).map(step).collect();
+        let last = format!("%99: [[[f32; 2]; 2]; 16] = zero\n    {steps}");
+        let last = last + &stores(4 * turns + 49, OWN);
+        let fills = (1..turns).fold(body(turns, 0, ["%85: u32 = const 128", &last, ""]), |fills, i| {
+            let (own, other) = (10 + i, 64 * i);
+            fills.replace(
+                &format!("const {other}\n    fill_stage %0, %0, %{own}"),
+                &format!("const 0\n    fill_stage %1, %0, %{own}"),
+            )
+        });
+        let (done, c) = run_with(TWINS, &fills, k, 128);
+        done.unwrap();
+        let a = |row: usize, column: usize| ((row * k + column) % 11) as f32;
+        let b = |row: usize, column: usize| ((row * k + column) % 7) as f32;
+        let score = |row: usize, other: usize| -> f32 {
+            let sum: f32 = (0..k).map(|i| a(row, i) * b(other, i)).sum();
+            bf16::from_f32(sum).to_f32()
+        };
+        for (lane, found) in c.into_iter().enumerate() {
+            let (row, column) = (lane / 4 + lane / 32 * 8, lane % 4 * 2);
+            let sum: f32 = (0..64)
+                .map(|other| score(row, other) * b(other, column) + score(other, row) * a(other, column))
                 .sum();
             let expected = sum * turns as f32;
             assert!(

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use perpetua_device::{BackendKind, Buffer, KernelArg, LaunchConfig, Stream};
-use perpetua_ir::back::Capability;
+use perpetua_ir::back::{Capability, Sm};
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
@@ -18,7 +18,8 @@ use crate::operand::{Operand, check};
 /// behind them), the result and its logarithms ([`AttentionKernel::with_logs`]), the result's gradient, then the gradients of Q, K and V, of their shapes, which are written.
 ///
 /// The same bits each time, unless [`AttentionBackwardKernel::with_atomic_sums`] says otherwise: queries and keys are computed by launches of their own, and sums are in an order that depends
-/// on the shape alone. On devices with `Capability::Matrices`, [`Element::F16`] and [`Element::Bf16`] in heads of up to 128 columns, a multiple of 8, in buffers that begin at multiples of 16 bytes, are multiplied by
+/// on the shape alone. On devices with `Capability::Stages`, [`Element::F16`] and [`Element::Bf16`] in heads of 64 or 128 columns, without lengths, bound and slopes, in buffers that begin at multiples of 16 bytes, are multiplied in stages; with lengths, too, where the kernel is asked for
+/// [`AttentionKernel::in_stages`] (a NaN or an infinity beyond an entry's length may then reach its gradients). Else on devices with `Capability::Matrices`, [`Element::F16`] and [`Element::Bf16`] in heads of up to 128 columns, a multiple of 8, in buffers that begin at multiples of 16 bytes, are multiplied by
 /// tensor cores where a block has 64 to 106 KiB of memory: weights and their gradients are rounded to that type then. Everything else is multiplied in `f32`.
 ///
 /// ```
@@ -71,7 +72,7 @@ struct Given<'a> {
 }
 
 impl AttentionBackwardKernel {
-    /// Faster where tensor cores multiply: one launch computes the gradients of keys and queries, to which blocks add what they have in the order in which they come. So the last bits of Q's gradient differ from
+    /// Faster where tensor cores multiply and there are no stages, which this leaves out: one launch computes the gradients of keys and queries, to which blocks add what they have in the order in which they come. So the last bits of Q's gradient differ from
     /// launch to launch. Takes memory for Q's gradient in `f32` from the device's pool. Other launches stay as they are.
     pub fn with_atomic_sums(mut self) -> AttentionBackwardKernel {
         self.atomic = true;
@@ -80,7 +81,20 @@ impl AttentionBackwardKernel {
 
     /// The kernel of the gradients of queries, which have a launch of their own unless sums are atomic; [`Kernel::function`] is that of the gradients of keys and values.
     pub fn function_of_queries(&self) -> KernelFn {
-        self.on_tensor_cores(false).unwrap_or_else(|| self.plain(false))
+        self.one(false)
+    }
+
+    /// The instance in stages, where the kernel is asked for stages.
+    fn in_stages(&self, of_keys: bool) -> Option<KernelFn> {
+        let asked = self.of.in_stages && !self.atomic;
+        asked.then(|| self.of.instance_of_backward(of_keys)).flatten()
+    }
+
+    /// That of the gradients of keys and values, or of queries.
+    fn one(&self, of_keys: bool) -> KernelFn {
+        self.in_stages(of_keys)
+            .or_else(|| self.on_tensor_cores(of_keys))
+            .unwrap_or_else(|| self.plain(of_keys))
     }
 
     /// The kernel for all that tensor cores do not multiply.
@@ -263,12 +277,16 @@ impl AttentionBackwardKernel {
 impl Kernel for AttentionBackwardKernel {
     /// That of the gradients of keys and values.
     fn function(&self) -> KernelFn {
-        self.on_tensor_cores(true).unwrap_or_else(|| self.plain(true))
+        self.one(true)
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch_one`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        let of = match self.in_stages(true).is_some() && sm == 90 {
+            true => Sm::of_device(9, 0),
+            false => sm.into(),
+        };
+        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it says why it may.
+        ptx_of(unsafe { unchecked(self.function()) }, of)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -322,8 +340,13 @@ impl Kernel for AttentionBackwardKernel {
         let mut all = of.all_buffers(read, no_lengths.arg(), none.arg(), None);
         let lengths = all[3].clone();
         all.push(dout.clone());
-        let on_tensor_cores =
-            self.suits_tensor_cores(stream, &[&args[0], &args[1], &args[2], dout, dq, dk, dv]);
+        let matrices = [&args[0], &args[1], &args[2], dout, dq, dk, dv];
+        if !self.atomic && of.takes_backward_stages(stream, &matrices) {
+            of.launch_backward_in_stages(stream, true, &all, logs, &means, [dk.clone(), dv.clone()])?;
+            // The second is not written.
+            return of.launch_backward_in_stages(stream, false, &all, logs, &means, [dq.clone(), dv.clone()]);
+        }
+        let on_tensor_cores = self.suits_tensor_cores(stream, &matrices);
         let atomic = self.atomic && on_tensor_cores;
         let sums = device.alloc::<f32>(if atomic { rows * of.dim } else { 0 })?;
         if atomic {

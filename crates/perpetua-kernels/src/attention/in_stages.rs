@@ -105,13 +105,13 @@ impl AttentionKernel {
                 >()
             };
         }
-        // With 128 columns a lane has too few registers for two products under way, and with 256 for more than 64 keys.
+        // With 256 columns a lane has too few registers for two products under way, and for more than 64 keys.
         Some(match (self.element, self.dim) {
             (Element::F16, 64) => of!(f16, 64, 1, 8, 128, 16, 4, true),
-            (Element::F16, 128) => of!(f16, 128, 2, 16, 128, 16, 2, false),
+            (Element::F16, 128) => of!(f16, 128, 2, 16, 128, 16, 3, true),
             (Element::F16, 256) => of!(f16, 256, 4, 32, 64, 8, 2, false),
             (Element::Bf16, 64) => of!(bf16, 64, 1, 8, 128, 16, 4, true),
-            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 128, 16, 2, false),
+            (Element::Bf16, 128) => of!(bf16, 128, 2, 16, 128, 16, 3, true),
             (Element::Bf16, 256) => of!(bf16, 256, 4, 32, 64, 8, 2, false),
             _ => return None,
         })

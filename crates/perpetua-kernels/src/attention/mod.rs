@@ -1,6 +1,8 @@
 //! Attention: for each query the mean of values, weighed by the softmax of its products with the keys. Must not know models.
 
 mod backward;
+mod backward_in_stages;
+mod backward_staged;
 mod backward_tensor;
 mod decode;
 mod forward;

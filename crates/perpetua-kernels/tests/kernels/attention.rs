@@ -16,12 +16,17 @@ pub(crate) fn attention(case: &mut Case) -> Result<(), Failed> {
     }
 }
 
-/// The same in stages, with what a weight may be off by as a part of itself.
-pub(crate) fn in_stages(case: &mut Case) -> Result<(), Failed> {
-    let has_them = match case.device.backend() {
+/// Whether the device multiplies in stages.
+pub(crate) fn has_stages(case: &Case) -> bool {
+    match case.device.backend() {
         BackendKind::Cpu => true,
         _ => case.device.info().capabilities.contains(&Capability::Stages),
-    };
+    }
+}
+
+/// The same in stages, with what a weight may be off by as a part of itself.
+pub(crate) fn in_stages(case: &mut Case) -> Result<(), Failed> {
+    let has_them = has_stages(case);
     case.aligned = true;
     match case.below(2) {
         _ if !has_them => Ok(()),

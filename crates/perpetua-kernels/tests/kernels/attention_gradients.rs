@@ -5,14 +5,15 @@ use libtest_mimic::Failed;
 use perpetua_device::args;
 use perpetua_kernels::{AttentionKernel, Kernel, reference};
 
+use crate::attention::has_stages;
 use crate::harness::{Case, Stored, compare, in_f64};
 
 pub(crate) fn attention(case: &mut Case) -> Result<(), Failed> {
     case.aligned = case.chance(2);
     match case.below(4) {
-        0 => attention_of::<f16>(case),
-        1 => attention_of::<bf16>(case),
-        _ => attention_of::<f32>(case),
+        0 => attention_of::<f16>(case, false),
+        1 => attention_of::<bf16>(case, false),
+        _ => attention_of::<f32>(case, false),
     }
 }
 
@@ -20,20 +21,35 @@ pub(crate) fn attention(case: &mut Case) -> Result<(), Failed> {
 pub(crate) fn tensor_cores(case: &mut Case) -> Result<(), Failed> {
     case.aligned = true;
     match case.below(2) {
-        0 => attention_of::<f16>(case),
-        _ => attention_of::<bf16>(case),
+        0 => attention_of::<f16>(case, false),
+        _ => attention_of::<bf16>(case, false),
     }
 }
 
-fn attention_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
+/// By products in stages.
+pub(crate) fn in_stages(case: &mut Case) -> Result<(), Failed> {
+    let has_them = has_stages(case);
+    case.aligned = true;
+    match case.below(2) {
+        _ if !has_them => Ok(()),
+        0 => attention_of::<f16>(case, true),
+        _ => attention_of::<bf16>(case, true),
+    }
+}
+
+fn attention_of<T: Stored>(case: &mut Case, in_stages: bool) -> Result<(), Failed> {
     let (batch, key_heads, group) = (1 + case.below(2), 1 + case.below(2), case.one_of(&[1, 1, 3]));
     let heads = key_heads * group;
     let dim = match size_of::<T>() == 2 && case.aligned {
+        true if in_stages => case.one_of(&[64, 128]),
         true => case.one_of(&[8, 32, 64, 64, 72, 96, 128, 128]),
         false => case.one_of(&[1, 32, 40, 64, 65, 128, 200, 256]),
     };
-    let extents = [0, 1, 3, 63, 64, 65, 100, 130, 140];
-    let (queries, keys) = (case.one_of(&extents), case.one_of(&extents));
+    let extents: &[usize] = match in_stages {
+        true => &[1, 63, 64, 65, 129, 200, 300],
+        false => &[0, 1, 3, 63, 64, 65, 100, 130, 140],
+    };
+    let (queries, keys) = (case.one_of(extents), case.one_of(extents));
     let causal = case.chance(2);
     let scale = case.one_of(&[0.1f32, 0.3]);
     let lengths: Option<Vec<[usize; 2]>> = case.chance(3).then(|| {
@@ -42,11 +58,10 @@ fn attention_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
             .collect()
     });
     let window = case.chance(3).then(|| case.one_of(&[1usize, 2, 50, 130, 1000]));
-    let cap = case.chance(4).then(|| case.one_of(&[1.5f32, 30.0]));
-    let slopes: Option<Vec<f32>> = case
-        .chance(4)
-        .then(|| (0..heads).map(|_| 0.05 * case.number()).collect());
-    let atomic = case.chance(3);
+    let cap = (!in_stages && case.chance(4)).then(|| case.one_of(&[1.5f32, 30.0]));
+    let slopes: Option<Vec<f32>> =
+        (!in_stages && case.chance(4)).then(|| (0..heads).map(|_| 0.05 * case.number()).collect());
+    let atomic = !in_stages && case.chance(3);
 
     let mut numbers = |rows: usize| -> Vec<f32> {
         (0..rows * dim)
@@ -79,6 +94,9 @@ fn attention_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
         .with_scale(scale)
         .with_logs()
         .with_element(T::ELEMENT);
+    if in_stages {
+        kernel = kernel.in_stages();
+    }
     if causal {
         kernel = kernel.causal();
     }

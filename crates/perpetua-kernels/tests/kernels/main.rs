@@ -32,7 +32,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 43] = [
+const TESTS: [Test; 44] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -70,6 +70,11 @@ const TESTS: [Test; 43] = [
         "attention, gradients by tensor cores",
         15,
         attention_gradients::tensor_cores,
+    ),
+    (
+        "attention, gradients in stages",
+        12,
+        attention_gradients::in_stages,
     ),
     (
         "attention, gradients by differences",

@@ -92,6 +92,25 @@ pub fn stage_factors<A: GpuType, B: GpuType>(
 /// row. In a chain stages may be up to 256 deep: `[[[T; 128]; M]; S]`, `[[[T; 128]; N]; S]`.
 pub fn stage_third<C: GpuType>(_c: &[impl GpuType], _c_rows: usize, _c_columns: usize, _c_pitch: usize) {}
 
+/// Makes the product of [`stage_factors`], called before, the first of two, whose types are the same: the other one is `c` times `d`, by [`multiply_twin`]. Parts of
+/// `a` and `c` are copied once, with the first stage that a block fills, and stay; a stage has a part of `b` and one of `d`. Weights that the kernel makes of its sums are
+/// multiplied with the stage's rows of `b`, by [`weigh_stage`], and with those of `d`, by [`weigh_twin`]. So gradients of attention are computed.
+///
+/// The depth of all goes along rows, and may be up to 256; `b` and `d` have up to 128 columns of sums in a stage. All four operations are of the same stage, until
+/// [`weigh_stage`] ends its turn.
+#[allow(clippy::too_many_arguments, reason = "two matrices, each with its shape")]
+pub fn stage_twins<C: GpuType, D: GpuType>(
+    _c: &[impl GpuType],
+    _c_rows: usize,
+    _c_columns: usize,
+    _c_pitch: usize,
+    _d: &[impl GpuType],
+    _d_rows: usize,
+    _d_columns: usize,
+    _d_pitch: usize,
+) {
+}
+
 /// Blocks `2 i` and `2 i + 1` of the grid, side by side along x, fill their stages together: with the same columns and depths, as often as each other. A
 /// device may then have each of them bring half of what stands right, for both. The grid has an even number of blocks along x, and no lane returns before
 /// the end of the kernel. A kernel must keep to this: where its blocks do not, sums are wrong, or the launch ends with an error after ten seconds.
@@ -131,6 +150,19 @@ pub fn multiply_stage<T, const N: usize>(sums: [[[T; 2]; 2]; N]) -> [[[T; 2]; 2]
 /// Stages are multiplied in their order, and weighed in their order. So a kernel may multiply a stage before it weighs the one before: on a GPU it then makes weights of
 /// the one's sums while the other's are computed. Without that its lanes wait for each product by itself.
 pub fn weigh_stage<const N: usize, const M: usize>(
+    sums: [[[f32; 2]; 2]; N],
+    _weights: [[[f32; 2]; 2]; M],
+) -> [[[f32; 2]; 2]; N] {
+    sums
+}
+
+/// Of [`stage_twins`]: what [`multiply_stage`] gives, of the second product.
+pub fn multiply_twin<const N: usize>(sums: [[[f32; 2]; 2]; N]) -> [[[f32; 2]; 2]; N] {
+    sums
+}
+
+/// Of [`stage_twins`]: what [`weigh_stage`] gives, with the second right factor. The stage stays full.
+pub fn weigh_twin<const N: usize, const M: usize>(
     sums: [[[f32; 2]; 2]; N],
     _weights: [[[f32; 2]; 2]; M],
 ) -> [[[f32; 2]; 2]; N] {

@@ -461,7 +461,7 @@ fn usage_of(intrinsic: Intrinsic, explicit: bool) -> String {
     match intrinsic {
         Intrinsic::SharedArray => format!("{name}::<[f32; 256]>()"),
         Intrinsic::SharedSlice => format!("{name}::<f32>()"),
-        Intrinsic::StageFactors => {
+        Intrinsic::StageFactors | Intrinsic::StageTwins => {
             format!("{name}::<[[[bf16; 64]; 128]; 4], [[[bf16; 64]; 256]; 4]>{signature}")
         }
         _ if explicit => {

@@ -1,5 +1,7 @@
 //! Products in stages: what [`StageOp`] says, written down. A stage is copied when it is filled, since nobody can see it before.
 
+use std::borrow::Cow;
+
 use half::{bf16, f16};
 
 use super::super::error::InterpError;
@@ -39,20 +41,21 @@ impl Machine {
                     5.. => [0, 1, 2, 3, 4].map(at),
                     _ => [0, 0, at(0), at(1), at(2)],
                 };
-                let left = || copied(launch, stages, 0, [row, depth, of_left]);
-                let right = || copied(launch, stages, 1, [column, depth, of_right]);
-                let staged = match stages.third {
-                    None => team.fill(who, Vec::new, || left().chain(right()).collect()),
-                    Some(_) => team.fill(
-                        who,
-                        || left().collect(),
-                        || {
-                            right()
-                                .chain(copied(launch, stages, 2, [0, column, of_right]))
-                                .collect()
-                        },
-                    ),
+                let (left, right) = ([row, depth, of_left], [column, depth, of_right]);
+                let further = match stages.third {
+                    Some(_) => [0, column, of_right],
+                    None => left,
                 };
+                let from = [left, right, further, right];
+                let content = |kept: bool| {
+                    let numbers = (0..stages.factors().count()).filter(move |at| stages.keeps(*at) == kept);
+                    numbers
+                        .flat_map(move |at| {
+                            copied(launch, stages, at, from.get(at).copied().unwrap_or_default())
+                        })
+                        .collect()
+                };
+                let staged = team.fill(who, || content(true), || content(false));
                 (staged, "the one that fills stages", "free")
             }
             _ => {
@@ -66,32 +69,34 @@ impl Machine {
                     .collect();
                 let consumer = who - 1;
                 let (before, weights) = before.split_at(out.len().min(before.len()));
-                let staged = team.multiply(who, consumer, op == StageOp::Weigh, |kept, stage| {
-                    // The factors' parts, one after the other.
-                    let numbers: Vec<f32> = kept.iter().chain(stage).copied().collect();
-                    let size = stages.element.memory().size();
-                    let [left, right] = [0, 1].map(|i| (stages.part_bytes(i) / size) as usize);
-                    let (left, rest) = numbers.split_at(left.min(numbers.len()));
-                    let (right, third) = rest.split_at(right.min(rest.len()));
-                    let rows = (Stages::ROWS * stages.depth) as usize;
-                    match op {
-                        StageOp::Weigh => {
-                            let depth = stages.right.extent as usize;
-                            multiply(
-                                stages.element.sums(),
-                                &weighed(stages.element, depth, weights),
-                                third,
-                                depth,
-                                before,
-                                &mut sums,
-                            );
+                let Some(reading) = stages.read_by(op) else {
+                    // The verifier admits none.
+                    return Ok(Next::On);
+                };
+                let chained = stages.third.is_some();
+                let turns = (chained && reading.left.is_none(), chained || reading.frees);
+                let staged = team.multiply(who, consumer, turns, |kept, stage| {
+                    let part = |number: usize| {
+                        let lies_in = if stages.keeps(number) { kept } else { stage };
+                        let size = stages.element.memory().size();
+                        let [start, len] = [stages.part_start(number), stages.part_bytes(number)]
+                            .map(|bytes| (bytes / size) as usize);
+                        lies_in.get(start..start + len).unwrap_or_default()
+                    };
+                    let depth = reading.depth as usize;
+                    let left = match reading.left {
+                        Some(number) => {
+                            let rows = part(number).chunks(Stages::ROWS as usize * depth);
+                            Cow::Borrowed(rows.clone().nth(consumer).unwrap_or_default())
                         }
-                        _ => {
-                            let own = left.chunks(rows).nth(consumer).unwrap_or_default();
-                            let depth = stages.depth as usize;
-                            multiply(stages.element.sums(), own, right, depth, before, &mut sums);
-                        }
+                        None => Cow::Owned(weighed(stages.element, depth, weights)),
+                    };
+                    let mut right = Cow::Borrowed(part(reading.right));
+                    if reading.left.is_none() && !chained {
+                        // Read the other way.
+                        right = Cow::Owned(turned(&right, depth));
                     }
+                    multiply(stages.element.sums(), &left, &right, depth, before, &mut sums);
                 });
                 for (sums, reg) in sums.into_iter().zip(out) {
                     self.put(*reg, sums);
@@ -208,6 +213,15 @@ fn weighed(element: StageElement, depth: usize, weights: &[&[Line]]) -> Vec<f32>
         }
     };
     places.map(weight).collect()
+}
+
+/// Of so many rows, one after the other, the columns.
+fn turned(rows: &[f32], count: usize) -> Vec<f32> {
+    let columns = rows.len() / count.max(1);
+    let places = (0..columns).flat_map(|column| (0..count).map(move |row| row * columns + column));
+    places
+        .map(|at| rows.get(at).copied().unwrap_or_default())
+        .collect()
 }
 
 /// Adds the products of a team's rows with columns, each of so many numbers, to its sums.

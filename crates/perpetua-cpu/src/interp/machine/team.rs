@@ -56,7 +56,7 @@ impl Team {
                 kept: Vec::new(),
                 filled: 0,
                 multiplied: stages.map_or_else(Vec::new, |stages| {
-                    // Without a third factor nobody weighs, nor is waited for.
+                    // Only in a chain what is weighed has turns of its own; what has none nobody waits for.
                     let weighed = if stages.third.is_some() { 0 } else { u64::MAX };
                     vec![[0, weighed]; stages.consumers() as usize]
                 }),
@@ -113,12 +113,12 @@ impl Team {
         Staged::Done
     }
 
-    /// The team `who`, which is number `consumer` of those that multiply, multiplies what stays and its next stage, or weighs its next one, if that is full.
+    /// The team `who`, which is number `consumer` of those that multiply, multiplies what stays and its next stage, or weighs its next one, if that is full; whether it goes on to the one behind then.
     pub(super) fn multiply(
         &self,
         who: usize,
         consumer: usize,
-        weighs: bool,
+        (weighs, ends): (bool, bool),
         multiply: impl FnOnce(&[f32], &[f32]),
     ) -> Staged {
         let mut state = self.state();
@@ -132,7 +132,7 @@ impl Team {
             multiply(&state.kept, stage);
         }
         if let Some(next) = state.multiplied.get_mut(consumer) {
-            next[which] += 1;
+            next[which] += u64::from(ends);
         }
         state.idle.clear();
         Staged::Done

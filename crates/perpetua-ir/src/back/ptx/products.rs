@@ -9,7 +9,7 @@ use super::emit::{Leaf, emit};
 use super::frame::{Slot, Span};
 use super::stages::{ROW, Turn};
 use crate::ir::{
-    Base, Builtin, DeviceOp, Effect, Factor, Inst, LocalId, Op, Scalar, StageElement, StageOp, Stages, Stmt,
+    Base, Builtin, DeviceOp, Effect, Inst, LocalId, Op, Reading, Scalar, StageElement, StageOp, Stages, Stmt,
     Value,
 };
 
@@ -162,7 +162,10 @@ impl<'k> Renderer<'k> {
                 self.fill_stage(stages, turn, layers, at);
                 Vec::new()
             }
-            (StageOp::Multiply | StageOp::Weigh, [sums, weights @ ..], Some(turn)) => {
+            (_, [sums, weights @ ..], Some(turn)) => {
+                let Some(reading) = stages.read_by(op) else {
+                    return Vec::new();
+                };
                 // Registers of its own, for the value before may still be in use.
                 let before = self.leaves_of(self.value(*sums));
                 let sums: Vec<Leaf> = before.iter().map(|_| self.out.word()).collect();
@@ -172,7 +175,7 @@ impl<'k> Renderer<'k> {
                         self.copy(*to, from, Scalar::F32);
                     }
                 }
-                self.multiply_stage(stages, turn, &sums, weights.first().copied(), adds);
+                self.multiply_stage(stages, turn, reading, &sums, weights.first().copied(), adds);
                 if let Some(product) = self.in_flight.last_mut() {
                     product.value = v;
                 }
@@ -199,8 +202,7 @@ impl<'k> Renderer<'k> {
         else {
             return 0;
         };
-        let (DeviceOp::Stage(StageOp::Multiply | StageOp::Weigh), [sums, weights @ ..]) = (op, &args[..])
-        else {
+        let (DeviceOp::Stage(op), [sums, weights @ ..]) = (op, &args[..]) else {
             return 0;
         };
         let is_one = sums == v && x == w && from == to;
@@ -223,12 +225,15 @@ impl<'k> Renderer<'k> {
         ) else {
             return 0;
         };
+        let Some(reading) = stages.read_by(*op) else {
+            return 0;
+        };
         let sums = self.leaves_of(Span { ..*span });
         for (stmt, next) in stmts.iter().skip(1).take(between).zip(stmts.iter().skip(2)) {
             self.settle_for(stmt);
             self.statement(stmt, Some(next));
         }
-        self.multiply_stage(stages, turn, &sums, weights.first().copied(), true);
+        self.multiply_stage(stages, turn, reading, &sums, weights.first().copied(), true);
         if let Some(product) = self.in_flight.last_mut() {
             product.local = Some(id);
         }
@@ -240,10 +245,13 @@ impl<'k> Renderer<'k> {
         &mut self,
         stages: &Stages,
         turn: Turn,
+        reading: Reading,
         sums: &[Leaf],
         weights: Option<Value>,
         adds: bool,
     ) {
+        // In a chain what is weighed has turns of its own.
+        let chained = turn.weighs.is_some();
         let turn = match (weights, turn.weighs) {
             (Some(_), Some([stage, parity])) => Turn {
                 stage,
@@ -263,42 +271,40 @@ impl<'k> Renderer<'k> {
                 self.rounded_weights(element, &weights)
             }
         });
-        let (right, third) = match &weights {
-            Some(_) => (stages.third.as_ref().map(|third| (third, 2)), true),
-            None => (Some((&stages.right, 1)), false),
-        };
-        let Some((right, number)) = right else {
-            return;
-        };
-        // What stands in a stage before the right factor.
-        let before = match (stages.kept_bytes(), third) {
-            (0, _) => stages.part_bytes(0),
-            (_, false) => 0,
-            (_, true) => stages.part_bytes(1),
-        };
         let stage = self.out.word();
-        let (start, bytes) = (self.words("add.u32", turn.first, before), stages.stage_bytes());
+        let (before, bytes) = (stages.part_start(reading.right), stages.stage_bytes());
+        let start = self.words("add.u32", turn.first, before);
         emit!(self, "mad.lo.u32 {stage}, {}, {bytes}, {start}", turn.stage);
-        let right_words = self.described(right, stages.depth_of(number), stage);
-        let left_words = weights.is_none().then(|| {
-            let left = match stages.kept_bytes() {
-                0 => {
-                    let left = self.out.word();
-                    emit!(self, "mad.lo.u32 {left}, {}, {bytes}, {}", turn.stage, turn.left);
-                    left
+        let right = Part {
+            extent: reading.columns,
+            depth: reading.depth,
+            across: reading.across,
+        };
+        let right_words = right.described(self, stage);
+        let left = Part {
+            extent: stages.left.extent,
+            depth: stages.depth,
+            across: stages.left.across,
+        };
+        let left_words = reading.left.map(|number| {
+            let at = match stages.keeps(number) {
+                false => {
+                    let at = self.out.word();
+                    emit!(self, "mad.lo.u32 {at}, {}, {bytes}, {}", turn.stage, turn.left);
+                    at
                 }
-                _ => turn.left,
+                true => self.words("add.u32", turn.left, stages.part_start(number)),
             };
-            self.described(&stages.left, stages.depth, left)
+            left.described(self, at)
         });
         let list: Vec<String> = sums.iter().map(Leaf::to_string).collect();
-        let (list, columns) = (list.join(", "), right.extent);
-        let [a_across, b_across] = [&stages.left, right].map(|factor| u32::from(factor.across));
-        let steps: Vec<(String, Leaf)> = (0..stages.depth_of(number) / deep)
+        let (list, columns) = (list.join(", "), reading.columns);
+        let [a_across, b_across] = [left, right].map(|part| u32::from(part.across));
+        let steps: Vec<(String, Leaf)> = (0..reading.depth / deep)
             .map(|i| {
-                let b = self.step(right, right_words, i);
+                let b = right.step(self, right_words, i);
                 let a = match (left_words, &weights) {
-                    (Some(words), _) => self.step(&stages.left, words, i).to_string(),
+                    (Some(words), _) => left.step(self, words, i).to_string(),
                     (None, weights) => {
                         let four = weights.iter().flatten().skip(4 * i as usize).take(4);
                         let four: Vec<String> = four.map(Leaf::to_string).collect();
@@ -331,19 +337,21 @@ impl<'k> Renderer<'k> {
             );
         }
         emit!(self, "wgmma.commit_group.sync.aligned");
-        if stages.third.is_none() {
+        if !stages.keeps(0) {
             emit!(self, "wgmma.wait_group.sync.aligned 0");
             let free = self.barrier_of(stages, turn, true);
             self.say_free(free);
             self.next_stage(stages, turn);
             return;
         }
-        let frees = third.then(|| {
+        let frees = reading.frees.then(|| {
             let (parity, free) = (self.out.word(), self.barrier_of(stages, turn, true));
             emit!(self, "mov.u32 {parity}, {}", turn.parity);
             Freed { full, parity, free }
         });
-        self.next_stage(stages, turn);
+        if reading.frees || chained {
+            self.next_stage(stages, turn);
+        }
         self.in_flight.push(InFlight {
             value: None,
             local: None,
@@ -398,26 +406,37 @@ impl<'k> Renderer<'k> {
             }
         }
     }
+}
 
-    /// Describes the part of a factor that begins at an address: the lower word, to whose low bits the address grows, and the upper one.
-    fn described(&mut self, factor: &Factor, depth: u32, address: Leaf) -> (Leaf, u32) {
-        let at = self.out.word();
-        emit!(self, "bfe.u32 {at}, {address}, 4, 14");
+/// A factor's part as a product reads it.
+#[derive(Clone, Copy)]
+struct Part {
+    extent: u32,
+    depth: u32,
+    /// Whether the depth goes from row to row.
+    across: bool,
+}
+
+impl Part {
+    /// Describes the part, which begins at an address: the lower word, to whose low bits the address grows, and the upper one.
+    fn described(self, to: &mut Renderer<'_>, address: Leaf) -> (Leaf, u32) {
+        let at = to.out.word();
+        emit!(to, "bfe.u32 {at}, {address}, 4, 14");
         // From 64 columns to the next, where the depth goes from row to row. Else all of a step's depth lies in a row.
-        let panels = if factor.across { (depth * ROW) >> 4 } else { 1 };
-        emit!(self, "or.b32 {at}, {at}, {}", panels << 16);
+        let panels = if self.across { (self.depth * ROW) >> 4 } else { 1 };
+        emit!(to, "or.b32 {at}, {at}, {}", panels << 16);
         (at, SWIZZLED | EIGHT_ROWS >> 4)
     }
 
-    /// What `wgmma` is told of a part in its step `i`.
-    fn step(&mut self, factor: &Factor, (at, high): (Leaf, u32), i: u32) -> Leaf {
-        let bytes = match factor.across {
+    /// What `wgmma` is told of the part in its step `i`.
+    fn step(self, to: &mut Renderer<'_>, (at, high): (Leaf, u32), i: u32) -> Leaf {
+        let bytes = match self.across {
             true => i * (STEP / 2) * ROW,
             // A row has so many steps, and then come the next 64 columns.
-            false => i / ROW_STEPS * factor.extent * ROW + i % ROW_STEPS * STEP,
+            false => i / ROW_STEPS * self.extent * ROW + i % ROW_STEPS * STEP,
         };
-        let (low, d) = (self.words("add.u32", at, bytes >> 4), self.out.wide());
-        emit!(self, "mov.b64 {d}, {{{low}, {high}}}");
+        let (low, d) = (to.words("add.u32", at, bytes >> 4), to.out.wide());
+        emit!(to, "mov.b64 {d}, {{{low}, {high}}}");
         d
     }
 }

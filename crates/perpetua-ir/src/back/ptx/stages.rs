@@ -16,7 +16,12 @@ use crate::ir::{Axis, Builtin, Scalar, Stages};
 /// The shared memory of the stages, and of their barriers behind them.
 pub(super) const MEMORY: &str = "perpetua_stages";
 /// Descriptions of the matrices, which the launch makes: of each factor that there is.
-const MAPS: [&str; 3] = ["perpetua_left_map", "perpetua_right_map", "perpetua_third_map"];
+const MAPS: [&str; 4] = [
+    "perpetua_left_map",
+    "perpetua_right_map",
+    "perpetua_third_map",
+    "perpetua_fourth_map",
+];
 /// Bytes of such a description.
 pub(super) const MAP_BYTES: u32 = 128;
 
@@ -25,7 +30,7 @@ pub(super) const ROW: u32 = 128;
 /// 32-bit registers of a multiprocessor, on all that there are.
 pub(super) const REGISTERS: u32 = 65_536;
 /// Registers of a lane that fills stages.
-const PRODUCER: u32 = 40;
+const PRODUCER: u32 = 24;
 /// The most registers that a lane may ask for.
 const MOST_REGISTERS: u32 = 240;
 /// How long a lane waits for a stage before it ends the launch with an error, in nanoseconds: whoever fills stages that nobody multiplies, or the other
@@ -281,29 +286,31 @@ impl Renderer<'_> {
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{full}], {expected}"
         );
         let [of_left, of_right] = layers;
-        let from = [
-            [row, depth, of_left],
-            [column, depth, of_right],
-            [Leaf::Imm(0), column, of_right],
-        ];
-        let mut start = 0;
-        for (number, (_, from)) in stages.factors().zip(from).enumerate() {
-            match turn.is_first.filter(|_| number == 0) {
-                Some(is_first) => {
-                    let kept = self.out.label();
-                    let other = self.compare("eq", "u32", Scalar::U32, is_first, Leaf::Imm(0));
-                    emit!(self, "@{other} bra {kept}");
-                    emit!(self, "mov.u32 {is_first}, 0");
-                    let base = self.memory_of_stages();
-                    self.copy_part(stages, number, from, base, full);
-                    self.out.place(kept);
-                }
-                None => {
-                    let to = self.words("add.u32", part, start);
-                    self.copy_part(stages, number, from, to, full);
-                    start += stages.part_bytes(number);
-                }
+        let (left, right) = ([row, depth, of_left], [column, depth, of_right]);
+        let further = match stages.third {
+            Some(_) => [Leaf::Imm(0), column, of_right],
+            None => left,
+        };
+        let from: Vec<(usize, [Leaf; 3])> = [left, right, further, right]
+            .into_iter()
+            .take(stages.factors().count())
+            .enumerate()
+            .collect();
+        if let Some(is_first) = turn.is_first {
+            let kept = self.out.label();
+            let other = self.compare("eq", "u32", Scalar::U32, is_first, Leaf::Imm(0));
+            emit!(self, "@{other} bra {kept}");
+            emit!(self, "mov.u32 {is_first}, 0");
+            let base = self.memory_of_stages();
+            for (number, from) in from.iter().filter(|(number, _)| stages.keeps(*number)) {
+                let to = self.words("add.u32", base, stages.part_start(*number));
+                self.copy_part(stages, *number, *from, to, full);
             }
+            self.out.place(kept);
+        }
+        for (number, from) in from.iter().filter(|(number, _)| !stages.keeps(*number)) {
+            let to = self.words("add.u32", part, stages.part_start(*number));
+            self.copy_part(stages, *number, *from, to, full);
         }
         self.out.place(skip);
         self.next_stage(stages, turn);

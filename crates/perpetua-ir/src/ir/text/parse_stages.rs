@@ -25,6 +25,7 @@ impl Parser<'_> {
             left,
             right: self.factor()?,
             third: None,
+            twins: None,
             depth: element.depth(),
             pairs: false,
         };
@@ -33,6 +34,11 @@ impl Parser<'_> {
             self.cursor.gap();
             if self.cursor.eat("pairs") {
                 stages.pairs = true;
+            } else if self.cursor.eat("twins") {
+                self.token(",")?;
+                let left = self.factor()?;
+                self.token(",")?;
+                stages.twins = Some([left, self.factor()?]);
             } else if self.cursor.rest().starts_with(|c: char| c.is_ascii_digit()) {
                 stages.depth = self.cursor.number("how deep a stage is")?;
                 self.cursor.gap();

@@ -83,9 +83,14 @@ fn header(f: &mut dyn Write, kernel: &Kernel) -> fmt::Result {
     }
     if let Some(stages) = &kernel.stages {
         write!(f, " stages({}, {}", stages.count, stages.element)?;
-        for factor in stages.factors() {
+        for (number, factor) in stages.factors().enumerate() {
             let way = if factor.across { "across" } else { "along" };
-            write!(f, ", {way}({}", factor.extent)?;
+            let twins = if number == 2 && stages.twins.is_some() {
+                ", twins"
+            } else {
+                ""
+            };
+            write!(f, "{twins}, {way}({}", factor.extent)?;
             for i in [factor.buffer].into_iter().chain(factor.described()) {
                 let param = kernel.params.get(i as usize);
                 write!(f, ", {}", param.map_or("?", |param| &param.name))?;

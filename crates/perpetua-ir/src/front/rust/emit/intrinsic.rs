@@ -54,6 +54,7 @@ impl Emitter<'_> {
             I::SharedArray | I::SharedSlice => self.shared(what, e),
             I::StageFactors => self.stage_factors(args, line),
             I::StageThird => self.stage_third(args, line),
+            I::StageTwins => self.stage_twins(args, line),
             I::StageLayers => self.stage_layers(args, line),
             I::StagePairs => {
                 self.pairs = true;
@@ -183,23 +184,7 @@ impl Emitter<'_> {
 
     /// What the kernel multiplies in stages.
     fn stage_factors(&mut self, args: &[Expr], line: u32) -> Result<Val> {
-        let (Some((left, rest)), Some(types)) = (args.split_at_checked(4), args.get(8..)) else {
-            return Err(self.error(line, "`stage_factors` lacks its factors", ""));
-        };
-        let [left_type, right_type] = types else {
-            return Err(self.error(line, "`stage_factors` lacks its types", ""));
-        };
-        let (left, depth, count, element) = self.factor(left, left_type)?;
-        let (right, other_depth, other_count, other_element) = self.factor(rest, right_type)?;
-        if (depth, count, element) != (other_depth, other_count, other_element) {
-            return Err(self.error(
-                line,
-                format!(
-                    "the factors are {count} stages of {element}, {depth} deep, and {other_count} of {other_element}, {other_depth} deep"
-                ),
-                "give both as many of the same elements, as deep",
-            ));
-        }
+        let (left, right, (depth, count, element)) = self.two_factors(args, line)?;
         let pairs = self.pairs;
         let stages = &mut self.k.kernel_mut().stages;
         if stages.is_some() {
@@ -215,9 +200,52 @@ impl Emitter<'_> {
             left,
             right,
             third: None,
+            twins: None,
             depth,
             pairs,
         });
+        Ok(Val::unit())
+    }
+
+    /// Two factors that are as deep as each other: what each is, and how deep, how many and of what both are.
+    fn two_factors(
+        &mut self,
+        args: &[Expr],
+        line: u32,
+    ) -> Result<(Factor, Factor, (u32, u32, StageElement))> {
+        let (Some((left, rest)), Some([left_type, right_type])) = (args.split_at_checked(4), args.get(8..))
+        else {
+            return Err(self.error(line, "a product in stages lacks its factors and their types", ""));
+        };
+        let (left, depth, count, element) = self.factor(left, left_type)?;
+        let (right, other_depth, other_count, other_element) = self.factor(rest, right_type)?;
+        if (depth, count, element) != (other_depth, other_count, other_element) {
+            return Err(self.error(
+                line,
+                format!(
+                    "the factors are {count} stages of {element}, {depth} deep, and {other_count} of {other_element}, {other_depth} deep"
+                ),
+                "give both as many of the same elements, as deep",
+            ));
+        }
+        Ok((left, right, (depth, count, element)))
+    }
+
+    /// The factors of a second product.
+    fn stage_twins(&mut self, args: &[Expr], line: u32) -> Result<Val> {
+        let (mut left, mut right, same) = self.two_factors(args, line)?;
+        let stages = self.k.kernel_mut().stages.as_mut();
+        let first = stages.filter(|stages| stages.third.is_none() && stages.twins.is_none());
+        let Some(stages) = first.filter(|stages| (stages.depth, stages.count, stages.element) == same) else {
+            return Err(self.error(
+                line,
+                "`stage_twins` stands behind one call of `stage_factors` of the same types",
+                "say first what is multiplied, and then the second product, once, as deep and of as many stages of the same elements",
+            ));
+        };
+        // One of their matrices stands with each of the first product's.
+        (left.layers, right.layers) = (stages.left.layers, stages.right.layers);
+        stages.twins = Some([left, right]);
         Ok(Val::unit())
     }
 
@@ -228,7 +256,7 @@ impl Emitter<'_> {
         };
         let (mut third, depth, count, element) = self.factor(third, ty)?;
         let stages = self.k.kernel_mut().stages.as_mut();
-        let Some(stages) = stages.filter(|stages| stages.third.is_none()) else {
+        let Some(stages) = stages.filter(|stages| stages.third.is_none() && stages.twins.is_none()) else {
             return Err(self.error(
                 line,
                 "`stage_third` stands behind one call of `stage_factors`",
@@ -269,6 +297,9 @@ impl Emitter<'_> {
         stages.left.layers = Some([a, a_apart]);
         for factor in [&mut stages.right].into_iter().chain(&mut stages.third) {
             factor.layers = Some([b, b_apart]);
+        }
+        if let Some([left, right]) = &mut stages.twins {
+            (left.layers, right.layers) = (stages.left.layers, stages.right.layers);
         }
         Ok(Val::unit())
     }

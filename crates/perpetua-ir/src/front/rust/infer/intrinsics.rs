@@ -64,7 +64,10 @@ impl Checker<'_> {
             IntrinsicGroup::CudaIndex => (Ty::I32, Vec::new()),
             IntrinsicGroup::Index => (Ty::USIZE, Vec::new()),
             IntrinsicGroup::Shared
-                if matches!(intrinsic, Intrinsic::StageFactors | Intrinsic::StageThird) =>
+                if matches!(
+                    intrinsic,
+                    Intrinsic::StageFactors | Intrinsic::StageThird | Intrinsic::StageTwins
+                ) =>
             {
                 (Ty::unit(), self.stage_factors(generics, args, line)?)
             }
