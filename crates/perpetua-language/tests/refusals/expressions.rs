@@ -6,9 +6,9 @@ use perpetua::prelude::*;
 
 #[kernel]
 fn iterators(x: &mut [f32]) {
-    let mut items = x.iter().take_while(|v| **v > 2.0);
+    let mut items = x.chunks(4).flat_map(|part| part.iter().skip(1));
     let all = x.iter().copied().collect::<Vec<f32>>();
-    let sum = x.iter().filter(|v| **v > 2.0).zip(x.iter().flat_map(|v| [*v, 3.0])).count();
+    let sum = x.iter().filter(|v| **v > 2.0).chain(x.iter()).count();
     let moved: f32 = x.iter().map(move |v| v * 2.0).sum();
 }
 

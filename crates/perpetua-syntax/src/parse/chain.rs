@@ -8,7 +8,8 @@ pub(super) enum Step {
     Map(syn::Expr),
     Filter(syn::Expr),
     FilterMap(syn::Expr),
-    TakeWhile(syn::Expr),
+    /// Of an iterator that may stop between two items, with the name of whether it has ended.
+    TakeWhile(syn::Expr, Option<String>),
     MapWhile(syn::Expr),
     /// What the function of this name gives, until it gives none.
     Called(String),
@@ -18,8 +19,9 @@ pub(super) enum Step {
     Scan(String, syn::Expr),
     Inspect(syn::Expr),
     Copied,
-    /// The items of what a function gives, or of the item itself.
-    Flat(Option<syn::Expr>),
+    /// The items of what a function gives, or of the item itself. Of an iterator that may stop between two items, with the name of where
+    /// it stands within the item at hand, which is made again when it goes on.
+    Flat(Option<syn::Expr>, Option<String>),
     /// With the counter's name.
     Enumerate(String),
     Skip(String, Expr),
@@ -32,6 +34,8 @@ pub(super) enum Step {
     Every(String, Expr),
     /// With the counter's name, the other iterator's item at it, how many there are, and whether the other is asked first.
     Zip(String, Box<Item>, Expr, bool),
+    /// The next item of the named iterator beside each, which a closure puts together; whether that one does more than compute.
+    With(syn::Ident, syn::Expr, bool),
 }
 
 impl Step {
@@ -45,13 +49,36 @@ impl Step {
         self.is_each() || matches!(self, Step::Enumerate(_))
     }
 
-    /// Whether it counts or remembers in a variable in front of the loop.
-    pub(super) fn has_state(&self) -> bool {
-        let none = matches!(
-            self,
-            Step::TakeWhile(_) | Step::MapWhile(_) | Step::Flat(_) | Step::Leaving(_)
-        );
-        !self.is_alone() && !none
+    /// The name of the variable in front of the loop in which it counts or remembers.
+    pub(super) fn state(&mut self) -> Option<&mut String> {
+        match self {
+            Step::SkipWhile(state, _)
+            | Step::Scan(state, _)
+            | Step::Enumerate(state)
+            | Step::Skip(state, _)
+            | Step::Take(state, _)
+            | Step::Every(state, _)
+            | Step::Zip(state, ..) => Some(state),
+            Step::TakeWhile(_, state) | Step::Flat(_, state) => state.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// The user's function that it calls.
+    pub(super) fn function(&self) -> Option<&syn::Expr> {
+        match self {
+            Step::Map(f)
+            | Step::Filter(f)
+            | Step::FilterMap(f)
+            | Step::TakeWhile(f, _)
+            | Step::MapWhile(f)
+            | Step::SkipWhile(_, f)
+            | Step::Scan(_, f)
+            | Step::Inspect(f)
+            | Step::With(_, f, _) => Some(f),
+            Step::Flat(f, _) => f.as_ref(),
+            _ => None,
+        }
     }
 
     /// Whether it looks at each item by itself, so that their order does not matter to it.
@@ -90,6 +117,30 @@ pub(super) enum Item {
     Chain(Box<Item>, Expr, Box<Item>),
     /// With what is done to each by itself.
     Changed(Box<Item>, Vec<Step>),
+}
+
+impl Item {
+    /// The items of which it is made.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Item> {
+        let (one, other) = match self {
+            Item::Cycle(inner, _)
+            | Item::Enumerate(inner)
+            | Item::From(inner, ..)
+            | Item::Rev(inner, _)
+            | Item::Changed(inner, _) => (Some(inner), None),
+            Item::Zip(one, other) | Item::Chain(one, _, other) => (Some(one), Some(other)),
+            Item::Element(_) | Item::Part { .. } | Item::Count(_) | Item::Same(_) => (None, None),
+        };
+        one.into_iter().chain(other).map(|item| &**item)
+    }
+
+    /// What is done to each by itself.
+    pub(super) fn steps(&self) -> &[Step] {
+        match self {
+            Item::Changed(_, steps) => steps,
+            _ => &[],
+        }
+    }
 }
 
 /// An iterator behind a name.

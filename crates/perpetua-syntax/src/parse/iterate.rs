@@ -23,9 +23,9 @@ use crate::ast::{
     BinaryOp, Expr, ExprKind, INDEXED, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
 };
 use crate::nesting::Level;
+use bound::{Stand, beside};
 use item::{binary, declare, method, when};
 pub use names::{ADAPTORS, ENDS, FUNCTIONS, SOURCES};
-use quote::quote_spanned;
 use syn::spanned::Spanned;
 
 /// What the loop counts.
@@ -49,8 +49,8 @@ pub(super) struct Chain {
     unknown: bool,
     /// Of `chunks_exact` without more: the slice, and how many of its elements are in no chunk.
     remainder: Option<(String, Expr)>,
-    /// Where a bound iterator stands, and how many there are in all.
-    stands: Option<(String, Expr)>,
+    /// Where a bound iterator stands.
+    stands: Option<Stand>,
     /// Whether it goes on from there.
     advances: bool,
 }
@@ -332,9 +332,8 @@ impl Reader {
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
             ("into_iter" | "peekable", None) => {}
-            ("clone", None) if !chain.steps.iter().any(Step::has_state) => {
-                self.by_places(chain);
-                chain.advances = false;
+            ("clone", None) if self.copy_state(chain).is_some() => {
+                (chain.stands, chain.advances) = (None, false);
             }
             ("cycle", None) if let Some(()) = self.indexed(chain) => {
                 self.by_places(chain);
@@ -360,7 +359,7 @@ impl Reader {
             ("map", Some(f)) => chain.steps.push(Step::Map(f.clone())),
             ("filter", Some(f)) => chain.steps.push(Step::Filter(f.clone())),
             ("filter_map", Some(f)) => chain.steps.push(Step::FilterMap(f.clone())),
-            ("take_while", Some(f)) => chain.steps.push(Step::TakeWhile(f.clone())),
+            ("take_while", Some(f)) => chain.steps.push(Step::TakeWhile(f.clone(), None)),
             ("map_while", Some(f)) => chain.steps.push(Step::MapWhile(f.clone())),
             ("skip_while", Some(f)) => {
                 let skips = self.fresh("skips");
@@ -373,12 +372,19 @@ impl Reader {
                 chain.setup.push(declare(&name, state, true));
                 chain.steps.push(Step::Scan(name, f.clone()));
             }
-            ("flat_map", Some(f)) => chain.steps.push(Step::Flat(Some(f.clone()))),
-            ("flatten", None) => chain.steps.push(Step::Flat(None)),
+            ("flat_map", Some(f)) => chain.steps.push(Step::Flat(Some(f.clone()), None)),
+            ("flatten", None) => chain.steps.push(Step::Flat(None, None)),
             ("inspect", Some(f)) => chain.steps.push(Step::Inspect(f.clone())),
-            ("rev", None) if !chain.advances && chain.steps.iter().all(Step::is_alone) => {
+            ("rev", None) if chain.steps.iter().all(Step::is_alone) => {
                 self.by_places(chain);
                 self.adapt(chain, RangeAdaptor::Rev);
+                if let Some(mut stand) = chain.stands.take() {
+                    stand.back = match stand.back {
+                        None => Some(chain.name(self, "end", stand.count.clone())),
+                        Some(_) => None,
+                    };
+                    chain.stands = Some(stand);
+                }
             }
             ("step_by", Some(step)) => {
                 let step = self.read_expr(step);
@@ -415,11 +421,10 @@ impl Reader {
                         self.zip_counted(chain, other, true);
                     }
                     // The second one waits for each item of the first, which is its state.
-                    _ if other.can_pause() && !other.advances => {
-                        let (other, state) = (self.waiting(other, chain), self.counter(chain));
-                        let both = quote_spanned!(call.method.span()=> |_, __one| #other.next().map(|__other| (__one, __other)));
-                        let both = syn::parse2(both).ok();
-                        chain.steps.extend(both.map(|both| Step::Scan(state, both)));
+                    _ if !other.advances && self.may_pause(&mut other) => {
+                        let acts = other.acts();
+                        let other = self.waiting(other, chain, call.method.span());
+                        chain.steps.extend(beside(other, acts));
                     }
                     _ => self.refuse_named(&call.method, Refusal::IteratorOrder, &name),
                 }

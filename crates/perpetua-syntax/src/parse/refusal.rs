@@ -88,8 +88,8 @@ refusals! {
     Yield: "`yield`" => "store results through a `&mut [T]` parameter";
     RangeValue: "a range without both ends as a value" => "write both, or write it where it is used: in an index or a `for`";
     Iterator: "the iterator method `{}`" => "end with `for`, `sum`, `product`, `fold`, `reduce`, `min`, `max`, `any`, `all`, `position`, `find`, `find_map`, `count`, `next`, `nth`, `last`, `min_by_key`, `max_by_key` or `for_each`; write other loops out";
-    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` gives it a name, which may be `mut` but for `take_while`, `flat_map` and `flatten`";
-    IteratorOrder: "`{}` here" => "call it in front of `filter`, `flat_map` and their kin; of `zip` one side may have them";
+    IteratorValue: "an iterator as a value, of `{}`," => "use it where it stands: in `for`, or ended by `sum`, `fold` and their kin; a `let` gives it a name, which may be `mut` unless a `flat_map` in it changes something, or makes its items by more than `map` and `filter`";
+    IteratorOrder: "`{}` here" => "call it in front of `filter`, `flat_map` and their kin; what `zip` is given may have them, unless a `flat_map` in it changes something";
     IteratorMove: "`move` before a closure of an iterator that names the changing `{}`" => "remove `move`: the closure ends before what it captures";
     OpenRange: "`for` over a range without a start" => "write the start, such as `0..n`";
     StringLiteral: "a string" => "print with `gpu_println!`; pass bytes as `&[u8]`";

@@ -38,7 +38,7 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         &[(R::Iterator, "collect")],
     ),
     (
-        "for v in x.iter().filter(|v| true).§zip(x.iter().flat_map(|v| [1])) {} for v in x.iter().filter(|v| true).§chain(x) {}",
+        "let mut k = 0; for v in x.iter().filter(|v| true).§zip(x.iter().flat_map(|v| { k += 1; [1] })) {} for v in x.iter().filter(|v| true).§chain(x) {}",
         &[(R::IteratorOrder, "zip"), (R::IteratorOrder, "chain")],
     ),
     (

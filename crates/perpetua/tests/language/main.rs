@@ -50,6 +50,7 @@ mod patterns;
 mod places;
 mod random;
 mod ranges;
+mod standing;
 mod strangers;
 mod structs;
 mod sweep;

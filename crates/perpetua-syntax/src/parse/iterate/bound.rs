@@ -14,16 +14,48 @@ use crate::parse::types::range_of;
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 
-/// `position = start + index + 1`.
-pub(super) fn moved(position: &str, start: Expr, index: Expr) -> Stmt {
-    let line = start.line;
-    let value = method(
-        binary(BinaryOp::Add, start, index),
-        "saturating_add",
-        vec![number(line, 1)],
-    );
-    let (place, value) = (Box::new(local(position, line)), Box::new(value));
+/// Where a bound iterator stands.
+#[derive(Clone)]
+pub(super) struct Stand {
+    /// The variable that says at which item, and what it says in front of the loop.
+    pub(super) position: String,
+    pub(super) start: Expr,
+    /// Whether the item at hand is made once more when the iterator goes on, since it stands within it.
+    pub(super) holds: bool,
+    /// The variable that says how many items there are in all, and, where the loop goes backward, what it says in front of it.
+    pub(super) count: Expr,
+    pub(super) back: Option<Expr>,
+}
+
+/// The next item of an iterator beside each.
+pub(super) fn beside(other: syn::Ident, acts: bool) -> Option<Step> {
+    let both = quote_spanned!(other.span()=> |__one| #other.next().map(|__other| (__one, __other)));
+    let both = syn::parse2(both).ok()?;
+    Some(Step::With(other, both, acts))
+}
+
+/// `place = value`.
+pub(super) fn set(place: Expr, value: Expr) -> Stmt {
+    let (line, place, value) = (place.line, Box::new(place), Box::new(value));
     statement(expr(line, ExprKind::Assign { place, value }))
+}
+
+impl Stand {
+    /// At the start of the turn `index`: `position = start + index + 1`; backward: `count = back - index - 1`.
+    pub(super) fn moved(&self, index: Expr) -> Stmt {
+        let line = self.start.line;
+        if let Some(back) = &self.back {
+            let left = binary(BinaryOp::Sub, back.clone(), index);
+            return set(self.count.clone(), binary(BinaryOp::Sub, left, number(line, 1)));
+        }
+        let at = binary(BinaryOp::Add, self.start.clone(), index);
+        let value = if self.holds {
+            at
+        } else {
+            method(at, "saturating_add", vec![number(line, 1)])
+        };
+        set(local(&self.position, line), value)
+    }
 }
 
 /// A range of these ends as a value.
@@ -51,14 +83,70 @@ impl Bound {
 }
 
 impl Chain {
-    /// Whether it can stop between two items and go on later.
-    pub(super) fn can_pause(&self) -> bool {
-        let lost = |step: &Step| matches!(step, Step::TakeWhile(_) | Step::Flat(_));
-        !self.steps.iter().any(lost)
+    /// Whether it is one loop, which what ends it leaves by itself.
+    pub(super) fn is_one_loop(&self) -> bool {
+        !self.steps.iter().any(|step| matches!(step, Step::Flat(..)))
     }
 }
 
 impl Reader {
+    /// Makes the chain one that can stop between two items and go on later; not where functions that make items of items would be called again
+    /// and give others.
+    pub(super) fn may_pause(&mut self, chain: &mut Chain) -> bool {
+        let last = chain
+            .steps
+            .iter()
+            .rposition(|step| matches!(step, Step::Flat(..)));
+        if let Some(last) = last {
+            let again = chain.steps.get(..=last).unwrap_or_default();
+            let again_alone = |step: &Step| step.is_alone() || matches!(step, Step::Flat(..));
+            if !again.iter().all(again_alone) || self.changes(chain) {
+                return false;
+            }
+            self.by_places(chain);
+        }
+        let line = chain.line;
+        for step in &mut chain.steps {
+            let (what, value, state) = match step {
+                Step::TakeWhile(_, state @ None) => ("over", ExprKind::Bool(false), state),
+                Step::Flat(_, state @ None) => ("within", number(line, 0).kind, state),
+                _ => continue,
+            };
+            let name = self.fresh(what);
+            chain.setup.push(declare(&name, expr(line, value), true));
+            *state = Some(name);
+        }
+        true
+    }
+
+    /// Gives the chain its own copy of what it counts and remembers; `None` where that is a function's.
+    pub(super) fn copy_state(&mut self, chain: &mut Chain) -> Option<()> {
+        self.by_places(chain);
+        let mut steps = std::mem::take(&mut chain.steps);
+        for step in &mut steps {
+            match step {
+                Step::Called(_) => return None,
+                Step::Zip(_, item, ..) => chain.setup.extend(super::asked_by_places(item, chain.line)),
+                Step::With(other, _, acts) => {
+                    let (bound, acts) = (self.iterator(&name_of(other)).cloned()?, *acts);
+                    let (mut copy, path) = (Chain::empty(chain.line), syn::parse_quote!(#other));
+                    self.read_bound(&path, &bound, &mut copy);
+                    self.copy_state(&mut copy)?;
+                    *step = beside(self.waiting(copy, chain, other.span()), acts)?;
+                }
+                _ => {}
+            }
+            if let Some(state) = step.state() {
+                let name = self.fresh("state");
+                let value = local(state, chain.line);
+                chain.setup.push(declare(&name, value, true));
+                *state = name;
+            }
+        }
+        chain.steps = steps;
+        Some(())
+    }
+
     /// Whether the chain's functions name a local that may change, or do more than compute.
     pub(super) fn changes(&self, chain: &Chain) -> bool {
         let mut names = Vec::new();
@@ -265,7 +353,7 @@ impl Reader {
         };
         let mutable = ident.mutability.is_some();
         if mutable
-            && !chain.can_pause()
+            && !self.may_pause(&mut chain)
             && let syn::Expr::MethodCall(call) = init
         {
             self.refuse_named(&call.method, Refusal::IteratorValue, &name_of(&call.method));
@@ -274,8 +362,8 @@ impl Reader {
     }
 
     /// The name of the chain as an iterator of which `chain` asks one item after the other; it is made in front of the loop.
-    pub(super) fn waiting(&mut self, other: Chain, chain: &mut Chain) -> syn::Ident {
-        let name = self.argument_name(proc_macro2::Span::call_site());
+    pub(super) fn waiting(&mut self, other: Chain, chain: &mut Chain, span: proc_macro2::Span) -> syn::Ident {
+        let name = self.argument_name(span);
         chain.owned = true;
         let stmts = self.bind_chain(&name.to_string(), true, other, None);
         chain.setup.extend(stmts);
@@ -358,13 +446,28 @@ impl Reader {
         let Some(position) = position else {
             return;
         };
+        self.stand_at(position, chain);
+    }
+
+    /// Goes on where the position says.
+    pub(super) fn stand_at(&mut self, position: String, chain: &mut Chain) {
         let line = chain.line;
+        let Source::Items(_, count) = &chain.source else {
+            return;
+        };
+        let count = count.clone();
         let start = chain.name(self, "start", local(&position, line));
         chain.items(|item, count| {
             let left = method(count, "saturating_sub", vec![start.clone()]);
             (Item::From(Box::new(item), start.clone(), number(line, 1)), left)
         });
         self.count_once(chain);
-        chain.stands = Some((position, start));
+        chain.stands = Some(Stand {
+            position,
+            start,
+            holds: false,
+            count,
+            back: None,
+        });
     }
 }

@@ -37,63 +37,61 @@ impl Reader {
 }
 
 fn is_plain(item: &Item) -> bool {
-    match item {
-        Item::Changed(..) => false,
-        Item::Cycle(inner, _) | Item::Enumerate(inner) | Item::From(inner, ..) | Item::Rev(inner, _) => {
-            is_plain(inner)
-        }
-        Item::Zip(one, other) | Item::Chain(one, _, other) => is_plain(one) && is_plain(other),
-        // What a loop asks of a value may be a user's `next`.
-        Item::Element(_) => false,
-        Item::Part { .. } | Item::Count(_) | Item::Same(_) => true,
-    }
+    // What a loop asks of a value may be a user's `next`.
+    !matches!(item, Item::Changed(..) | Item::Element(_)) && item.parts().all(is_plain)
 }
 
 fn item_acts(item: &Item) -> bool {
-    match item {
-        Item::Changed(inner, steps) => item_acts(inner) || steps.iter().any(step_acts),
-        Item::Cycle(inner, _) | Item::Enumerate(inner) | Item::From(inner, ..) | Item::Rev(inner, _) => {
-            item_acts(inner)
-        }
-        Item::Zip(one, other) | Item::Chain(one, _, other) => item_acts(one) || item_acts(other),
-        Item::Element(_) | Item::Part { .. } | Item::Count(_) | Item::Same(_) => false,
-    }
+    item.steps().iter().any(step_acts) || item.parts().any(item_acts)
 }
 
-fn step_acts(step: &Step) -> bool {
+pub(super) fn step_acts(step: &Step) -> bool {
     match step {
-        Step::Map(f)
-        | Step::Filter(f)
-        | Step::FilterMap(f)
-        | Step::TakeWhile(f)
-        | Step::MapWhile(f)
-        | Step::SkipWhile(_, f)
-        | Step::Scan(_, f)
-        | Step::Inspect(f)
-        | Step::Flat(Some(f)) => {
-            let mut acts = Acts(false);
-            acts.visit_expr(f);
-            acts.0
-        }
+        Step::Called(_) | Step::With(_, _, true) => true,
+        Step::With(_, _, false) => false,
         Step::Zip(_, item, ..) => item_acts(item),
-        Step::Called(_) => true,
-        Step::Copied
-        | Step::Flat(None)
-        | Step::Enumerate(_)
-        | Step::Skip(..)
-        | Step::Take(..)
-        | Step::Until(..)
-        | Step::Leaving(_)
-        | Step::Every(..) => false,
+        Step::Scan(_, f) => {
+            let mut acts = Acts::default();
+            if let syn::Expr::Closure(closure) = f
+                && let Some(syn::Pat::Ident(state)) = closure.inputs.first()
+            {
+                acts.state = Some(state.ident.clone());
+            }
+            acts.visit_expr(f);
+            acts.found
+        }
+        step => step.function().is_some_and(|f| {
+            let mut acts = Acts::default();
+            acts.visit_expr(f);
+            acts.found
+        }),
     }
 }
 
 /// Finds what changes, prints or panics by itself: assignments, `&mut`, macros, atomics and what changes its receiver.
-struct Acts(bool);
+#[derive(Default)]
+struct Acts {
+    found: bool,
+    /// The state of a `scan`, which its function may change.
+    state: Option<syn::Ident>,
+}
+
+impl Acts {
+    /// Whether it is the state, as in `*state = 1`.
+    fn is_state(&self, place: &syn::Expr) -> bool {
+        match place {
+            syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => self.is_state(&unary.expr),
+            syn::Expr::Field(field) => self.is_state(&field.base),
+            syn::Expr::Path(path) => self.state.as_ref().is_some_and(|state| path.path.is_ident(state)),
+            _ => false,
+        }
+    }
+}
 
 impl Visit<'_> for Acts {
-    fn visit_expr_assign(&mut self, _: &syn::ExprAssign) {
-        self.0 = true;
+    fn visit_expr_assign(&mut self, assign: &syn::ExprAssign) {
+        self.found |= !self.is_state(&assign.left);
+        syn::visit::visit_expr_assign(self, assign);
     }
 
     fn visit_expr_binary(&mut self, binary: &syn::ExprBinary) {
@@ -101,7 +99,7 @@ impl Visit<'_> for Acts {
             AddAssign, BitAndAssign, BitOrAssign, BitXorAssign, DivAssign, MulAssign, RemAssign, ShlAssign,
             ShrAssign, SubAssign,
         };
-        self.0 |= matches!(
+        let assigns = matches!(
             binary.op,
             AddAssign(_)
                 | SubAssign(_)
@@ -114,16 +112,17 @@ impl Visit<'_> for Acts {
                 | ShlAssign(_)
                 | ShrAssign(_)
         );
+        self.found |= assigns && !self.is_state(&binary.left);
         syn::visit::visit_expr_binary(self, binary);
     }
 
     fn visit_expr_reference(&mut self, reference: &syn::ExprReference) {
-        self.0 |= reference.mutability.is_some();
+        self.found |= reference.mutability.is_some();
         syn::visit::visit_expr_reference(self, reference);
     }
 
     fn visit_macro(&mut self, called: &syn::Macro) {
-        self.0 |= !called.path.is_ident("matches");
+        self.found |= !called.path.is_ident("matches");
     }
 
     fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
@@ -147,7 +146,7 @@ impl Visit<'_> for Acts {
             "unwrap",
         ];
         // Numbers have a method of this name that only computes.
-        self.0 |= changes.iter().any(|known| name.starts_with(known)) && name != "swap_bytes";
+        self.found |= changes.iter().any(|known| name.starts_with(known)) && name != "swap_bytes";
         syn::visit::visit_expr_method_call(self, call);
     }
 }

@@ -50,8 +50,7 @@ impl Reader {
                 return Some(self.read_back(chain));
             }
             // What comes next is computed here and once more by `next`, which is the same where nothing of it changes.
-            ("peek", []) if !chain.steps.iter().any(Step::has_state) && !self.changes(&chain) => {
-                self.by_places(&mut chain);
+            ("peek", []) if !self.changes(&chain) && self.copy_state(&mut chain).is_some() => {
                 let item = self.read_pick(chain, Some(number(line, 0)), false);
                 let item = method(expr(line, item), "as_ref", Vec::new());
                 return Some(item.kind);

@@ -89,8 +89,13 @@ impl Reader {
     /// The longer form of a method that ends a chain; `None` where it has none.
     pub(super) fn longer_end(&self, call: &syn::ExprMethodCall) -> Option<syn::Expr> {
         let (on, span) = (&call.receiver, call.method.span());
-        let bound = self.bound_iterator(on);
-        let goes_on = bound.is_some_and(|bound| bound.position.is_some());
+        let bound = self.bound_iterator(on).filter(|bound| bound.position.is_some());
+        let goes_on = bound.is_some();
+        // From the back of one that goes on.
+        let back = match &bound {
+            Some(_) => quote_spanned!(span=> #on.by_ref().rev()),
+            None => quote_spanned!(span=> #on.rev()),
+        };
         let name = name_of(&call.method);
         let range = match peel(on) {
             syn::Expr::Range(syn::ExprRange {
@@ -106,9 +111,11 @@ impl Reader {
         };
         let tokens = match (name.as_str(), &call.args.iter().collect::<Vec<_>>()[..]) {
             ("rfold", [first, f]) => quote_spanned! { span=> #on.rev().fold(#first, #f) },
-            ("rfind", [f]) if !goes_on => quote_spanned! { span=> #on.rev().find(#f) },
-            ("next_back", []) if !goes_on => quote_spanned! { span=> #on.rev().next() },
-            ("nth_back", [n]) if !goes_on => quote_spanned! { span=> #on.rev().nth(#n) },
+            ("rfind", [f]) => quote_spanned! { span=> #back.find(#f) },
+            ("next_back", []) if bound.is_none_or(|bound| !bound.steps.is_empty()) => {
+                quote_spanned! { span=> #back.next() }
+            }
+            ("nth_back", [n]) => quote_spanned! { span=> #back.nth(#n) },
             ("rposition", [f]) if !goes_on => quote_spanned! { span=>
                 #on.enumerate().rev().find_map(|(__at, __item)| if (#f)(__item) { Some(__at) } else { None })
             },

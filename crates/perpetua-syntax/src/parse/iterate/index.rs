@@ -37,7 +37,7 @@ impl Reader {
             return;
         };
         // What ends by itself would end the innermost of several loops.
-        if counted.unknown && !chain.can_pause() {
+        if counted.unknown && !chain.is_one_loop() {
             chain.setup.extend(super::asked_by_places(&item, chain.line));
         }
         let (count, counter) = (chain.name(self, "count", count), self.counter(chain));

@@ -78,19 +78,10 @@ pub(super) const CONTINUE: ExprKind = ExprKind::Continue { label: None };
 impl Item {
     /// The locals whose elements it gives.
     pub(super) fn bases<'a>(&'a self, found: &mut Vec<&'a str>) {
-        match self {
-            Item::Element(base) => found.push(base),
-            Item::Cycle(inner, _)
-            | Item::Enumerate(inner)
-            | Item::From(inner, ..)
-            | Item::Rev(inner, _)
-            | Item::Changed(inner, _) => inner.bases(found),
-            Item::Zip(one, other) | Item::Chain(one, _, other) => {
-                one.bases(found);
-                other.bases(found);
-            }
-            Item::Part { .. } | Item::Count(_) | Item::Same(_) => {}
+        if let Item::Element(base) = self {
+            found.push(base);
         }
+        self.parts().for_each(|part| part.bases(found));
     }
 
     /// The item at the index that the local holds, with statements before it.

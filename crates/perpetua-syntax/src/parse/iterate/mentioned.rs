@@ -12,10 +12,15 @@ struct Locals<'a> {
     reader: &'a Reader,
     found: &'a mut Vec<(String, Option<usize>)>,
     own: Vec<String>,
+    /// The parameters of the closures in which it looks.
+    params: Vec<String>,
 }
 
 impl Locals<'_> {
     fn add(&mut self, name: String) {
+        if self.params.contains(&name) {
+            return;
+        }
         let place = self.reader.place_of(&name);
         self.found.push((name, place));
     }
@@ -38,6 +43,15 @@ impl Visit<'_> for Locals<'_> {
         }
     }
 
+    fn visit_expr_closure(&mut self, closure: &syn::ExprClosure) {
+        let (own, before) = (std::mem::take(&mut self.own), self.params.len());
+        closure.inputs.iter().for_each(|input| self.visit_pat(input));
+        self.params.append(&mut self.own);
+        self.own = own;
+        self.visit_expr(&closure.body);
+        self.params.truncate(before);
+    }
+
     fn visit_pat_ident(&mut self, pattern: &syn::PatIdent) {
         self.own.push(name_of(&pattern.ident));
         syn::visit::visit_pat_ident(self, pattern);
@@ -55,6 +69,7 @@ impl Chain {
             reader,
             found,
             own: Vec::new(),
+            params: Vec::new(),
         };
         if let Source::Items(item, _) = &self.source {
             name_item(item, &mut locals);
@@ -67,42 +82,21 @@ impl Chain {
 }
 
 fn name_item(item: &Item, locals: &mut Locals<'_>) {
-    match item {
-        Item::Changed(inner, changed) => {
-            name_item(inner, locals);
-            changed.iter().for_each(|step| name_step(step, locals));
-        }
-        Item::Cycle(inner, _) | Item::Enumerate(inner) | Item::From(inner, ..) | Item::Rev(inner, _) => {
-            name_item(inner, locals);
-        }
-        Item::Zip(one, other) | Item::Chain(one, _, other) => {
-            name_item(one, locals);
-            name_item(other, locals);
-        }
-        Item::Element(_) | Item::Part { .. } | Item::Count(_) | Item::Same(_) => {}
-    }
+    item.steps().iter().for_each(|step| name_step(step, locals));
+    item.parts().for_each(|part| name_item(part, locals));
 }
 
 fn name_step(step: &Step, locals: &mut Locals<'_>) {
     match step {
-        Step::Map(f)
-        | Step::Filter(f)
-        | Step::FilterMap(f)
-        | Step::TakeWhile(f)
-        | Step::MapWhile(f)
-        | Step::SkipWhile(_, f)
-        | Step::Scan(_, f)
-        | Step::Inspect(f)
-        | Step::Flat(Some(f)) => locals.visit_expr(f),
         Step::Called(name) => locals.add(name.clone()),
         Step::Zip(_, item, ..) => name_item(item, locals),
-        Step::Copied
-        | Step::Flat(None)
-        | Step::Enumerate(_)
-        | Step::Skip(..)
-        | Step::Take(..)
-        | Step::Until(..)
-        | Step::Leaving(_)
-        | Step::Every(..) => {}
+        // The other iterator goes on with this one: what its functions mention counts.
+        Step::With(other, ..) => {
+            let other = locals.reader.iterator(&name_of(other));
+            locals
+                .found
+                .extend(other.iter().flat_map(|other| other.names.clone()));
+        }
+        step => step.function().into_iter().for_each(|f| locals.visit_expr(f)),
     }
 }

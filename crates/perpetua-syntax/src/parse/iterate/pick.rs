@@ -1,8 +1,9 @@
 //! `next`, `nth`, `last`, `remainder`: one item of a chain. An item that lies in memory is not looked at before its user does:
 //! the option is a reference and whether it is there.
 
+use super::bound::Stand;
 use super::item::{binary, declare, method, when};
-use super::{Chain, Source, bound, number};
+use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Expr, ExprKind, PICK, SLICE, Stmt, UnaryOp, Variant};
 use crate::parse::chain::Step;
 use crate::parse::reader::Reader;
@@ -16,11 +17,16 @@ impl Reader {
         let simple = |step: &Step| matches!(step, Step::Map(_) | Step::Copied);
         // Functions are called for what comes before, too.
         let is_first = matches!(&n, Some(n) if matches!(n.kind, ExprKind::Int { value: 0, .. }));
-        if !is_first && chain.owned && self.is_plain(&mut chain) {
+        let backward = chain.advances && chain.stands.as_ref().is_some_and(|stand| stand.back.is_some());
+        if !is_first && !backward && chain.owned && self.is_plain(&mut chain) {
             return self.read_value_pick(chain, n);
         }
         let acts = !is_first && chain.acts();
-        if acts || chain.owned || !chain.steps.iter().all(simple) || matches!(chain.source, Source::Range(_))
+        if acts
+            || backward
+            || chain.owned
+            || !chain.steps.iter().all(simple)
+            || matches!(chain.source, Source::Range(_))
         {
             return self.read_loop_pick(chain, n);
         }
@@ -33,8 +39,8 @@ impl Reader {
         stmts.push(declare(&at, index, false));
         let there = binary(BinaryOp::Lt, local(&at, line), count.clone());
         let reached = method(count, "min", vec![local(&at, line)]);
-        if let Some((position, start)) = chain.stands.filter(|_| chain.advances) {
-            stmts.push(bound::moved(&position, start, reached));
+        if let Some(stand) = chain.stands.filter(|_| chain.advances) {
+            stmts.push(stand.moved(reached));
         }
         let item = item.at(self, &at, line, &mut stmts);
         let mut value = method(item, PICK, vec![there]);
@@ -56,7 +62,7 @@ impl Reader {
     /// `next_back` of a bound iterator, which has one fewer then.
     pub(super) fn read_back(&mut self, chain: Chain) -> ExprKind {
         let line = chain.line;
-        let Some((position, _)) = &chain.stands else {
+        let Some(Stand { position, .. }) = &chain.stands else {
             return ExprKind::Tuple(Vec::new());
         };
         let Some(bound) = self.standing_at(position) else {
@@ -106,9 +112,9 @@ impl Reader {
         let index = n.unwrap_or_else(|| method(count.clone(), "wrapping_sub", vec![number(line, 1)]));
         stmts.push(declare(&at, index, false));
         let there = binary(BinaryOp::Lt, local(&at, line), count.clone());
-        if let Some((position, start)) = chain.stands.filter(|_| chain.advances) {
+        if let Some(stand) = chain.stands.filter(|_| chain.advances) {
             let reached = method(count, "min", vec![local(&at, line)]);
-            stmts.push(bound::moved(&position, start, reached));
+            stmts.push(stand.moved(reached));
         }
         let mut inner = Vec::new();
         let item = item.at(self, &at, line, &mut inner);

@@ -1,5 +1,6 @@
 //! The loop that a chain is, and what one turn of it does.
 
+use super::bound::{Stand, set};
 use super::item::{CONTINUE, binary, declare, method, not, pair, when};
 use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Block, Expr, ExprKind, PathUsage, Range, Stmt, StmtKind, UnaryOp};
@@ -67,13 +68,14 @@ impl Reader {
     fn read_two_loops(
         &mut self,
         outer: Chain,
-        function: Option<&syn::Expr>,
+        (function, within): (Option<&syn::Expr>, Option<String>),
         steps: Vec<Step>,
         label: Option<String>,
         body: Body<'_>,
     ) -> (Vec<Stmt>, Expr) {
         let (line, own_label) = (outer.line, self.fresh("outer"));
         let outer_label = own_label.clone();
+        let stands = outer.stands.clone();
         let turn: Body<'_> = Box::new(|reader, item| {
             reader.scoped(|reader| {
                 let mut stmts = Vec::new();
@@ -104,16 +106,42 @@ impl Reader {
                 };
                 // The loops around, where this one is within those of a chain already.
                 let all = reader.leaves().unwrap_or(outer_label);
+                if let Some(within) = &within {
+                    reader.stand_within(within, function, &mut inner);
+                }
                 inner.steps.push(Step::Leaving(all.clone()));
                 inner.steps.extend(steps);
                 let (setup, looped) =
                     reader.in_one_of(label.clone(), all, |reader| reader.read_turns(inner, label, body));
                 stmts.extend(setup);
                 stmts.push(statement(looped));
+                // The next item is looked at from its start.
+                if let Some(within) = within {
+                    stmts.push(set(local(&within, line), number(line, 0)));
+                    stmts.extend(stands.map(|stand| {
+                        let position = local(&stand.position, line);
+                        let behind = method(position.clone(), "saturating_add", vec![number(line, 1)]);
+                        set(position, behind)
+                    }));
+                }
                 block(line, stmts, None)
             })
         });
         self.read_turns(outer, Some(own_label), turn)
+    }
+
+    /// Goes over what is left of the items that an item of a stopped iterator gives.
+    fn stand_within(&mut self, within: &str, function: Option<&syn::Expr>, inner: &mut Chain) {
+        let alone = inner.stands.is_none() && inner.steps.iter().all(Step::is_alone);
+        match function {
+            Some(function) if !alone => self.refuse_named(function, Refusal::IteratorValue, "flat_map"),
+            _ => {
+                self.by_places(inner);
+                self.indexed_source(inner);
+                self.stand_at(within.to_owned(), inner);
+                inner.advances = true;
+            }
+        }
     }
 
     fn read_turns(&mut self, chain: Chain, label: Option<String>, body: Body<'_>) -> (Vec<Stmt>, Expr) {
@@ -126,7 +154,7 @@ impl Reader {
             unknown,
             ..
         } = chain;
-        if let Some(at) = steps.iter().position(|step| matches!(step, Step::Flat(_))) {
+        if let Some(at) = steps.iter().position(|step| matches!(step, Step::Flat(..))) {
             let mut steps = steps.into_iter();
             let mut before: Vec<Step> = steps.by_ref().take(at).collect();
             // When all are there, the next one's items are not asked for.
@@ -135,10 +163,12 @@ impl Reader {
                 _ => None,
             });
             before.extend(ends);
-            let function = match steps.next() {
-                Some(Step::Flat(function)) => function,
-                _ => None,
+            let (function, within) = match steps.next() {
+                Some(Step::Flat(function, within)) => (function, within),
+                _ => (None, None),
             };
+            let holds = within.is_some();
+            let stands = stands.map(|stand| Stand { holds, ..stand });
             let outer = Chain {
                 line,
                 setup,
@@ -150,11 +180,12 @@ impl Reader {
                 stands,
                 advances: true,
             };
-            return self.read_two_loops(outer, function.as_ref(), steps.collect(), label, body);
+            let flat = (function.as_ref(), within);
+            return self.read_two_loops(outer, flat, steps.collect(), label, body);
         }
         let (index, mut stmts) = (self.fresh("index"), Vec::new());
-        if let Some((position, start)) = stands {
-            stmts.push(super::bound::moved(&position, start, local(&index, line)));
+        if let Some(stand) = stands {
+            stmts.push(stand.moved(local(&index, line)));
         }
         let (range, item) = match source {
             Source::Range(range) => (range, local(&index, line)),
@@ -189,11 +220,15 @@ impl Reader {
             if let Step::Leaving(all) = step {
                 label = Some(all.clone());
             }
-            if let Step::Take(counter, n) | Step::Zip(counter, _, n, true) | Step::Until(counter, n) = step {
-                let full = binary(BinaryOp::Ge, local(counter, n.line), n.clone());
-                let (label, value) = (label.clone(), None);
-                stmts.insert(0, when(full, ExprKind::Break { label, value }));
-            }
+            let full = match step {
+                Step::Take(counter, n) | Step::Zip(counter, _, n, true) | Step::Until(counter, n) => {
+                    binary(BinaryOp::Ge, local(counter, n.line), n.clone())
+                }
+                Step::TakeWhile(_, Some(over)) => local(over, item.line),
+                _ => continue,
+            };
+            let (label, value) = (label.clone(), None);
+            stmts.insert(0, when(full, ExprKind::Break { label, value }));
         }
         for step in steps {
             let line = item.line;
@@ -227,7 +262,7 @@ impl Reader {
                 item = method(local(&name, line), "unwrap", Vec::new());
                 continue;
             }
-            if let Step::FilterMap(f) | Step::MapWhile(f) | Step::Scan(_, f) = &step {
+            if let Step::FilterMap(f) | Step::MapWhile(f) | Step::Scan(_, f) | Step::With(_, f, _) = &step {
                 let args = match &step {
                     Step::Scan(state, _) => {
                         let (op, operand) = (UnaryOp::RefMut, Box::new(local(state, line)));
@@ -248,7 +283,7 @@ impl Reader {
             stmts.push(declare(&name, item, false));
             let value = || local(&name, line);
             item = match &step {
-                Step::Filter(f) | Step::TakeWhile(f) | Step::Inspect(f) | Step::SkipWhile(_, f) => {
+                Step::Filter(f) | Step::TakeWhile(f, _) | Step::Inspect(f) | Step::SkipWhile(_, f) => {
                     let operand = Box::new(value());
                     let op = UnaryOp::Ref;
                     let done = self.apply(f, vec![expr(line, ExprKind::Unary { op, operand })]);
@@ -261,7 +296,13 @@ impl Reader {
                             statement(expr(line, ExprKind::Assign { place, value }))
                         }
                         Step::Filter(_) => when(not(done), CONTINUE),
-                        Step::TakeWhile(_) => when(not(done), self.leave()),
+                        Step::TakeWhile(_, over) => {
+                            let yes = expr(line, ExprKind::Bool(true));
+                            let over = over.as_ref().map(|over| set(local(over, line), yes));
+                            let left = statement(expr(line, self.leave()));
+                            let block = block(line, over.into_iter().chain([left]).collect(), None);
+                            when(not(done), ExprKind::Block { label: None, block })
+                        }
                         _ => statement(done),
                     };
                     stmts.push(acted);
@@ -335,7 +376,8 @@ impl Reader {
                 | Step::Scan(..)
                 | Step::Until(..)
                 | Step::Leaving(_)
-                | Step::Flat(_) => value(),
+                | Step::With(..)
+                | Step::Flat(..) => value(),
             };
         }
         item
