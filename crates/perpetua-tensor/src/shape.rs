@@ -17,6 +17,19 @@ pub(crate) fn count(shape: &[usize]) -> usize {
         .fold(1, |count, extent| count.saturating_mul(*extent))
 }
 
+/// Most elements, but for axes without any: so many that no device holds them, and so few that no product of extents overflows, nor a sum of some.
+pub(crate) const MOST: usize = if usize::BITS < 64 {
+    usize::MAX >> 2
+} else {
+    1 << 48
+};
+
+/// Whether the extents of a shape, but for zeros, multiply to [`MOST`] at most; so do those of each part of it.
+pub(crate) fn is_possible(shape: &[usize]) -> bool {
+    let all = shape.iter().filter(|extent| **extent != 0);
+    all.fold(1usize, |count, extent| count.saturating_mul(*extent)) <= MOST
+}
+
 /// A shape in an error: `[2, 3]`.
 pub(crate) fn text(shape: &[usize]) -> String {
     format!("{shape:?}")
@@ -131,6 +144,16 @@ mod tests {
         check(&[], &[2], Some(&[2]));
         check(&[0], &[1], Some(&[0]));
         check(&[2], &[3], None);
+    }
+
+    #[test]
+    fn shapes_have_a_bound_of_their_extents() {
+        assert!(is_possible(&[]) && is_possible(&[MOST]) && is_possible(&[0, MOST, 1]));
+        assert!(
+            !is_possible(&[MOST, 2])
+                && !is_possible(&[MOST, 0, 2])
+                && !is_possible(&[usize::MAX, usize::MAX])
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::dtype::{DType, floating, number, promote};
 use crate::error::{At, Error, Result};
 use crate::node::{Node, Op, Sources, Tensor};
 use crate::operand::Operand;
-use crate::shape::{Shape, broadcast, count};
+use crate::shape::{MOST, Shape, broadcast, count, is_possible, text};
 use crate::table;
 
 /// So many operations, one after the other, wait for somebody to look at their result; with one more they are computed.
@@ -26,6 +26,20 @@ impl Tensor {
         at: &'static Location<'static>,
     ) -> Tensor {
         let recorded = Tensor(Arc::new(Node::new(op, sources, ty, device.clone(), at)));
+        if !is_possible(recorded.shape()) {
+            let operands = recorded.0.sources();
+            let texts: Vec<String> = operands.iter().map(|operand| operand.0.describe()).collect();
+            let error = Error::Rule {
+                operation: table::name_of(&recorded.0),
+                operands: texts.join(" and "),
+                rule: format!(
+                    "the shape {} has more than {MOST} elements, zeros not counted: work in parts",
+                    text(recorded.shape())
+                ),
+                at: At(at),
+            };
+            return Tensor::with_error(error, device, at);
+        }
         if recorded.0.depth() > MOST_PENDING && !recorded.0.is_example {
             // What it is made of is computed now. If that fails, whoever looks at a value made of it gets the error.
             let sources = recorded.0.pending().unwrap_or_default();

@@ -221,11 +221,13 @@ impl Tensor {
             None => (0, 0),
         };
         let widths: Vec<(usize, usize)> = (0..self.rank()).map(around).collect();
-        let padded = self.pad(widths, fill);
-        padded.check().map_err(|error| error.to_string())?;
-        let axes = (first..).zip(along);
-        axes.into_iter().try_fold(padded, |x, (axis, a)| {
-            x.windows(axis, a.size, a.stride, a.dilation)
+        let there = |x: Tensor| match x.check() {
+            Ok(()) => Ok(x),
+            Err(error) => Err(error.to_string()),
+        };
+        let padded = there(self.pad(widths, fill));
+        (first..).zip(along).fold(padded, |x, (axis, a)| {
+            there(x?.windows(axis, a.size, a.stride, a.dilation)?)
         })
     }
 

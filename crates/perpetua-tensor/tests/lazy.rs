@@ -94,3 +94,55 @@ fn eager_operations_are_computed_at_once_and_mean_the_same() {
         check("each in an eager scope", &each);
     }
 }
+
+#[test]
+fn shapes_that_no_device_holds_are_errors_at_once() {
+    const LARGE: usize = 1 << 40;
+    let device = Device::new(BackendKind::Cpu, 0).expect("the CPU");
+    let one = Tensor::ones([1, 1], DType::F32, &device);
+    let none = Tensor::zeros([0, 1, 1], DType::F32, &device);
+    type Large<'a> = (&'a str, Box<dyn Fn() -> Tensor + 'a>);
+    let all: [Large<'_>; 10] = [
+        ("sum", Box::new(|| one.expand([LARGE, LARGE]).sum(..))),
+        ("mean", Box::new(|| one.expand([LARGE, LARGE]).mean(1))),
+        ("all", Box::new(|| one.expand([LARGE, LARGE]).all(..))),
+        (
+            "sum of none",
+            Box::new(|| none.expand([0, LARGE, LARGE]).sum([1, 2])),
+        ),
+        (
+            "zeros",
+            Box::new(|| Tensor::zeros([usize::MAX, 2], DType::F32, &device).max(0)),
+        ),
+        ("tile", Box::new(|| one.tile(usize::MAX, 0).tile(2, 0).sum(..))),
+        (
+            "repeat",
+            Box::new(|| one.repeat(LARGE, 0).repeat(LARGE, 1).var(..)),
+        ),
+        (
+            "pad",
+            Box::new(|| one.pad([(LARGE, LARGE), (LARGE, LARGE)], 0.0).prod(..)),
+        ),
+        (
+            "outer",
+            Box::new(|| {
+                let long = one.reshape([1]).expand([LARGE]);
+                long.outer(&long).tensordot(&long, 1)
+            }),
+        ),
+        (
+            "einsum",
+            Box::new(|| {
+                let long = one.expand([1, LARGE]);
+                long.einsum(&[&long], "ij,kl->jl")
+            }),
+        ),
+    ];
+    for (name, large) in all {
+        let error = large().check().expect_err(name).to_string();
+        assert!(
+            error.contains("lazy.rs:") && error.contains("work in parts"),
+            "{name}: {error}"
+        );
+    }
+}
