@@ -6,6 +6,7 @@ use std::path::Path;
 
 use perpetua_device::Device;
 use perpetua_ir::ir::npy;
+use zip::read::ZipFile;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -15,6 +16,10 @@ use crate::node::Tensor;
 
 /// How names of arrays end in the archive.
 const END: &str = ".npy";
+/// So many bytes have the header of an array; NumPy's own are a hundred times as short.
+const HEADER: u64 = 1 << 16;
+/// No byte of what is packed gives more than so many.
+const DENSEST: u64 = 1032;
 
 /// The tensors of a `.npz` file, as `numpy.savez` and `numpy.savez_compressed` write it, by their names.
 ///
@@ -31,12 +36,18 @@ const END: &str = ".npy";
 /// ```
 ///
 /// # Errors
-/// If the file cannot be read, is no such archive, has a member that is no array ([`Tensor::load_npy`]) or unpacks to more than it says, or the device cannot hold them.
+/// If the file cannot be read, is no such archive, has members that overlap, or one that is no array ([`Tensor::load_npy`]) or has not just the elements that its header's shape says, which
+/// is known before they are unpacked, or memory or the device cannot hold them.
 #[track_caller]
 pub fn load_npz(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let path = path.as_ref();
     let contents = Contents::read(path)?;
     let mut archive = ZipArchive::new(Cursor::new(contents.bytes())).map_err(|error| failed(path, error))?;
+    // So that a byte is not unpacked again and again.
+    let overlap = archive.has_overlapping_entries();
+    if overlap.map_err(|error| failed(path, error))? {
+        return Err(failed(path, "its members overlap"));
+    }
     let mut all = BTreeMap::new();
     for number in 0..archive.len() {
         let member = archive.by_index(number).map_err(|error| failed(path, error))?;
@@ -45,14 +56,7 @@ pub fn load_npz(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<Stri
         let name = whole
             .strip_suffix(END)
             .ok_or_else(|| wrong(&"it is no array: its name does not end in .npy"))?;
-        let (size, mut bytes) = (member.size(), Vec::new());
-        let read = member.take(size.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| wrong(&error))?;
-        if bytes.len() as u64 != size {
-            return Err(wrong(&format!(
-                "it has not the {size} bytes that the archive says"
-            )));
-        }
+        let bytes = unpacked(member).map_err(|cause| wrong(&cause))?;
         let named = |error: Error| match error {
             Error::File { cause, .. } => wrong(&cause),
             other => other,
@@ -61,6 +65,30 @@ pub fn load_npz(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<Stri
         all.insert(name.to_owned(), array);
     }
     Ok(all)
+}
+
+// A member of an archive, of which nothing is believed: what its header says must fit what the archive says, and what is packed.
+fn unpacked(mut member: ZipFile<'_, impl Read>) -> std::result::Result<Vec<u8>, String> {
+    let (said, most) = (member.size(), member.compressed_size().saturating_mul(DENSEST));
+    let mut bytes = Vec::new();
+    let begun = member.by_ref().take(HEADER).read_to_end(&mut bytes);
+    begun.map_err(|error| error.to_string())?;
+    let end = npy::header(&bytes)?.end;
+    if end as u64 != said || said > most {
+        return Err(format!(
+            "its shape wants {end} bytes, the archive says {said}, and what is packed gives {most} at most"
+        ));
+    }
+    let room = bytes.try_reserve_exact(end.saturating_sub(bytes.len()));
+    room.map_err(|_| format!("memory cannot hold its {end} bytes"))?;
+    // One more would tell that there is too much.
+    let left = (said + 1).saturating_sub(bytes.len() as u64);
+    let read = member.take(left).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    match bytes.len() == end {
+        true => Ok(bytes),
+        false => Err(format!("it has not the {end} bytes that its shape wants")),
+    }
 }
 
 /// Writes tensors with their names as `numpy.load` reads them, not compressed. Waits for the device. A file that is there is replaced by a whole one.

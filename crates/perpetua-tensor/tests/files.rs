@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use common::values;
@@ -268,6 +269,49 @@ fn broken_archives_are_errors() {
     refused(&renamed(b"a.npy", b"a.txt"), "`a.txt`: it is no array");
     // Elements that are not those that were written.
     refused(&renamed(b"<i2", b"<u2"), "`a.npy`: ");
+    // Bombs. Gigabytes of zeros are not unpacked if the header's shape does not want them, whatever the archive says; nor more than its bytes give.
+    let head = |shape: &str| {
+        let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        let len = (text.len() as u16).to_le_bytes();
+        [b"\x93NUMPY\x01\x00", &len[..], text.as_bytes()].concat()
+    };
+    let packed = |shape: &str, zeros: usize, member: &str| {
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        archive.start_file(member, options).unwrap();
+        archive.write_all(&head(shape)).unwrap();
+        archive.write_all(&vec![0; zeros]).unwrap();
+        archive.finish().unwrap().into_inner()
+    };
+    let replaced = |mut bytes: Vec<u8>, from: &[u8], to: &[u8]| {
+        let places = (0..=bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from));
+        for at in places.collect::<Vec<_>>() {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+        bytes
+    };
+    refused(
+        &packed("(2,)", 1 << 24, "z.npy"),
+        "`z.npy`: its shape wants 75 bytes, the archive says 16777283",
+    );
+    // Both lie.
+    let zeros = 1u32 << 20;
+    let size = zeros + head("(0250000000,)").len() as u32;
+    let lies = replaced(
+        packed("(0250000000,)", zeros as usize, "z.npy"),
+        &size.to_le_bytes(),
+        &(size - zeros + 1_000_000_000).to_le_bytes(),
+    );
+    refused(&lies, "what is packed gives");
+    // One member twice.
+    let twice = packed("(2,)", 8, "z.npy");
+    let begin = twice.windows(4).position(|part| part == b"PK\x01\x02").unwrap();
+    let end = twice.windows(4).position(|part| part == b"PK\x05\x06").unwrap();
+    let again = replaced(twice[begin..end].to_vec(), b"z.npy", b"y.npy");
+    let mut ending = twice[end..].to_vec();
+    (ending[8], ending[10]) = (2, 2);
+    ending[12..16].copy_from_slice(&(2 * (end - begin) as u32).to_le_bytes());
+    refused(&[&twice[..end], &again, &ending].concat(), "overlap");
     // Cut anywhere, or with any byte changed: an error or tensors, never a panic.
     for whole in [&good[..], include_bytes!("numpy/savez_compressed.npz")] {
         for len in 0..whole.len() {

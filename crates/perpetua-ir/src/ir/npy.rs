@@ -31,11 +31,48 @@ const NAMES: [(&str, Scalar); 12] = [
     ("f8", Scalar::F64),
 ];
 
+/// What a file says of its array before its elements.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Type of its elements.
+    pub element: Scalar,
+    /// Extents.
+    pub shape: Vec<usize>,
+    /// Where elements begin, in bytes.
+    pub begin: usize,
+    /// Where they end.
+    pub end: usize,
+}
+
 /// Reads an array.
 ///
 /// # Errors
 /// Says why the bytes are none, or none that fits: integers, floats and bool are read, little-endian, the last index fastest.
 pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
+    let Header {
+        element,
+        shape,
+        begin,
+        end,
+    } = header(bytes)?;
+    match bytes.get(begin..end) {
+        Some(bytes) => Ok(Array {
+            element,
+            shape,
+            bytes,
+        }),
+        None => Err(format!(
+            "{} bytes of elements are not enough for the shape {shape:?}",
+            bytes.len() - begin
+        )),
+    }
+}
+
+/// Reads what stands before the elements, which need not be there.
+///
+/// # Errors
+/// As [`read`].
+pub fn header(bytes: &[u8]) -> Result<Header, String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
     let short = "the file ends within its header";
     let (version, rest) = rest.split_at_checked(2).ok_or(short)?;
@@ -51,6 +88,7 @@ pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
         _ => return Err(format!("version {} of the format is not known here", version[0])),
     };
     let (header, data) = rest.split_at_checked(len).ok_or(short)?;
+    let begin = bytes.len() - data.len();
     let header = std::str::from_utf8(header).map_err(|_| "the header is no text")?;
     let descr = value(header, "descr")?.trim_matches(['\'', '"']);
     let (order, name) = descr.split_at_checked(1).unwrap_or(("", descr));
@@ -77,20 +115,16 @@ pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
     let shape: Vec<usize> = extents
         .map(|e| e.parse().map_err(|_| format!("`{e}` is no extent")))
         .collect::<Result<_, _>>()?;
-    let count = shape
+    let size = shape
         .iter()
         .try_fold(element.size() as usize, |size, extent| size.checked_mul(*extent));
-    match count.and_then(|count| data.get(..count)) {
-        Some(data) => Ok(Array {
-            element: *element,
-            shape,
-            bytes: data,
-        }),
-        None => Err(format!(
-            "{} bytes of elements are not enough for the shape {shape:?}",
-            data.len()
-        )),
-    }
+    let end = size.and_then(|size| begin.checked_add(size));
+    Ok(Header {
+        element: *element,
+        end: end.ok_or_else(|| format!("the shape {shape:?} has more elements than memory has bytes"))?,
+        shape,
+        begin,
+    })
 }
 
 // What stands behind a key, up to the comma after it.
