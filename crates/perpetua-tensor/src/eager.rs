@@ -1,16 +1,24 @@
 //! Operations computed as they are recorded, for those who look for a mistake step by step.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use crate::node::{Op, Tensor};
 use crate::run::realize;
 
 thread_local! {
-    static IS_ON: Cell<bool> = const { Cell::new(false) };
+    static IS_ON: Cell<bool> = Cell::new(is_on_from_the_start());
+}
+
+// Whether `PERPETUA_EAGER` is `1`: all operations are computed as they are recorded.
+fn is_on_from_the_start() -> bool {
+    static EAGER: OnceLock<bool> = OnceLock::new();
+    *EAGER.get_or_init(|| std::env::var("PERPETUA_EAGER").is_ok_and(|value| value == "1"))
 }
 
 /// Does something whose operations are computed on this thread when they are recorded, each by a kernel of its own; what cannot be computed is an error at once
 /// ([`Tensor::check`]). Results have the bits that they have otherwise. In functions that `compile` and `vmap` take there are no values, so there nothing changes.
+/// `PERPETUA_EAGER=1` in the environment does it with the whole program.
 ///
 /// ```
 /// # use perpetua_device::{BackendKind, Device};

@@ -10,7 +10,7 @@ mod common;
 
 use common::{check, devices, values};
 use perpetua_device::{BackendKind, Device};
-use perpetua_tensor::{DType, Slice, Tensor, compile, eager, vmap};
+use perpetua_tensor::{DType, Slice, Statistics, Tensor, compile, eager, vmap};
 
 #[test]
 fn an_explanation_is_drawn() {
@@ -93,6 +93,39 @@ fn eager_operations_are_computed_at_once_and_mean_the_same() {
         let each = eager(|| vmap(|x| Ok(x[0].sum(..)), &[&x])).expect("a value");
         check("each in an eager scope", &each);
     }
+}
+
+#[test]
+fn the_environment_makes_a_program_eager() {
+    const CHILD: &str = "PERPETUA_TEST_IS_CHILD";
+    let launched = || {
+        let device = Device::new(BackendKind::Cpu, 0).expect("the CPU");
+        let x = Tensor::from_slice(&[1.0f32, -1.0], [2], &device);
+        let _never_read = x.exp().sqrt();
+        let elsewhere = std::thread::spawn(move || {
+            let _never_read = x.sin();
+            Statistics::of(&device).launched
+        });
+        elsewhere.join().expect("it does not panic")
+    };
+    if std::env::var_os(CHILD).is_some() {
+        assert_eq!(launched(), 3);
+        return;
+    }
+    let child = |value: &str| {
+        std::process::Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "the_environment_makes_a_program_eager"])
+            .envs([(CHILD, "1"), ("PERPETUA_EAGER", value)])
+            .output()
+            .expect("it runs")
+    };
+    let eager = child("1");
+    assert!(
+        eager.status.success(),
+        "{}",
+        String::from_utf8_lossy(&eager.stdout)
+    );
+    assert!(!child("0").status.success());
 }
 
 #[test]
