@@ -1,6 +1,6 @@
 //! Combinations along axes that the host computes, in the order and bits of kernels: of large tensors of the CPU whose values are known, which nothing fuses with. Must not know tables.
 
-use std::hint::select_unpredictable;
+use std::ops::Range;
 use std::panic::Location;
 
 use bytemuck::AnyBitPattern;
@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::DType;
 use crate::node::{Function, HostValues, OnHost, Op, Tensor};
+use crate::numbers::Number;
 use crate::order::{LANES, Order, Parts, Reduction};
 use crate::shape::{Shape, reduced};
 use crate::widest::widest;
@@ -53,161 +54,162 @@ impl OnHost for Combine {
         let Some(x) = operands.first() else {
             return Ok(Vec::new());
         };
-        macro_rules! integers {
-            ($from:ty, $ty:ty) => {
-                self.by::<$from, $ty>(
-                    &x.seen(),
-                    self.how.identity(self.dtype) as $ty,
-                    |x| x as $ty,
-                    |a, b| a.wrapping_add(b),
-                    |a, b| a.wrapping_mul(b),
-                    |a, b| a.max(b),
-                    |a, b| a.min(b),
-                )
-            };
-        }
-        macro_rules! floats {
-            ($ty:ty, $identity:expr) => {
-                self.by::<$ty, $ty>(
-                    &x.seen(),
-                    $identity,
-                    |x| x,
-                    |a, b| a + b,
-                    |a, b| a * b,
-                    |a, b| select_unpredictable((a >= b) | a.is_nan(), a, b),
-                    |a, b| select_unpredictable((a <= b) | a.is_nan(), a, b),
-                )
-            };
-        }
-        let identity = self.how.identity(self.dtype);
         if let (true, Some(y)) = (self.of_products, operands.get(1)) {
             return Ok(match x.dtype {
-                DType::F32 => self.products::<f32>([&x.seen(), &y.seen()], f32::from_bits(identity as u32)),
-                _ => self.products::<f64>([&x.seen(), &y.seen()], f64::from_bits(identity)),
+                DType::F32 => self.products::<f32>([&x.seen(), &y.seen()]),
+                _ => self.products::<f64>([&x.seen(), &y.seen()]),
             });
         }
-        Ok(match (x.dtype, self.dtype) {
-            (DType::F32, _) => floats!(f32, f32::from_bits(identity as u32)),
-            (DType::F64, _) => floats!(f64, f64::from_bits(identity)),
-            (DType::Bool, _) if self.inner == 1 && self.how == Reduction::Sum => {
-                let rows = x.bytes.chunks_exact(self.along);
-                let counts: Vec<i32> = rows.map(truths).collect();
-                bytemuck::cast_slice(&counts).to_vec()
-            }
-            (DType::Bool, _) => integers!(u8, i32),
-            (DType::I32, _) => integers!(i32, i32),
-            (DType::U32, _) => integers!(u32, u32),
-            (DType::I64, _) => integers!(i64, i64),
-            _ => integers!(u64, u64),
+        Ok(match x.dtype {
+            DType::F32 => self.by(&x.seen::<f32>(), |x| x),
+            DType::F64 => self.by(&x.seen::<f64>(), |x| x),
+            DType::Bool if self.inner == 1 && self.how == Reduction::Sum => self.truths(x.bytes),
+            DType::Bool => self.by(x.bytes, i32::from),
+            DType::I32 => self.by(&x.seen::<i32>(), |x| x),
+            DType::U32 => self.by(&x.seen::<u32>(), |x| x),
+            DType::I64 => self.by(&x.seen::<i64>(), |x| x),
+            _ => self.by(&x.seen::<u64>(), |x| x),
         })
     }
 }
 
 impl Combine {
-    #[expect(clippy::too_many_arguments, reason = "an operator each")]
-    fn by<F: AnyBitPattern, T: Copy + bytemuck::NoUninit>(
+    fn by<F: AnyBitPattern + Sync, T: Number>(
         &self,
         values: &[F],
-        identity: T,
-        wide: impl Fn(F) -> T + Copy,
-        sum: impl Fn(T, T) -> T + Copy,
-        product: impl Fn(T, T) -> T + Copy,
-        high: impl Fn(T, T) -> T + Copy,
-        low: impl Fn(T, T) -> T + Copy,
+        wide: impl Fn(F) -> T + Copy + Sync,
     ) -> Vec<u8> {
-        let found = match self.how {
-            Reduction::Sum => self.all(
-                values,
-                Way {
-                    identity,
-                    wide,
-                    meet: sum,
-                },
-            ),
-            Reduction::Product => self.all(
-                values,
-                Way {
-                    identity,
-                    wide,
-                    meet: product,
-                },
-            ),
-            Reduction::Max => self.all(
-                values,
-                Way {
-                    identity,
-                    wide,
-                    meet: high,
-                },
-            ),
-            Reduction::Min => self.all(
-                values,
-                Way {
-                    identity,
-                    wide,
-                    meet: low,
-                },
-            ),
-        };
-        bytemuck::cast_slice(&found).to_vec()
+        match self.how {
+            Reduction::Sum => self.all(values, wide, T::sum, T::sum),
+            Reduction::Product => self.all(values, wide, T::product, T::product),
+            Reduction::Max => self.all(values, wide, T::high, T::above),
+            Reduction::Min => self.all(values, wide, T::low, T::below),
+        }
     }
 
-    fn all<F: AnyBitPattern, T: Copy>(
+    // `quick` is `meet` where all are numbers.
+    fn all<F: AnyBitPattern + Sync, T: Number>(
         &self,
         values: &[F],
-        way: Way<T, impl Fn(F) -> T + Copy, impl Fn(T, T) -> T + Copy>,
-    ) -> Vec<T> {
-        let mut found = Vec::new();
-        for row in values.chunks_exact(self.along * self.inner) {
-            // What parts give, one behind the other.
-            let mut parts = Vec::new();
-            for part in row.chunks(self.part * self.inner) {
-                combined(part, [self.inner, self.lanes[0]], way, &mut parts);
+        wide: impl Fn(F) -> T + Copy + Sync,
+        meet: impl Fn(T, T) -> T + Copy + Sync,
+        quick: impl Fn(T, T) -> T + Copy + Sync,
+    ) -> Vec<u8> {
+        let identity = self.identity();
+        let way = Way { identity, wide, meet };
+        let quick = Way {
+            identity,
+            wide,
+            meet: quick,
+        };
+        let is_extreme = matches!(self.how, Reduction::Max | Reduction::Min);
+        let mut parts = self.room(values.len(), identity);
+        match self.inner {
+            1 => self.each(size_of_val(values), &mut parts, |part| {
+                let part = &values[part];
+                match is_extreme && !has_nan(part, wide) {
+                    true => in_row(part, self.lanes[0], quick),
+                    false => in_row(part, self.lanes[0], way),
+                }
+            }),
+            inner => {
+                let columns = parts.chunks_mut(inner).enumerate().flat_map(|(number, own)| {
+                    let columns = own.chunks_mut(ABREAST).enumerate();
+                    columns.map(move |(place, own)| (number, place * ABREAST, own))
+                });
+                crate::spread::each(size_of_val(values), columns, |(number, column, own)| {
+                    in_columns(
+                        &values[self.part(number)],
+                        [inner, column, self.lanes[0]],
+                        [0, 1],
+                        way,
+                        own,
+                    );
+                });
             }
-            self.join(parts, way.identity, way.meet, &mut found);
         }
-        found
+        self.joined(parts, way.meet)
     }
 
-    fn join<T: Copy>(
-        &self,
-        mut parts: Vec<T>,
-        identity: T,
-        meet: impl Fn(T, T) -> T + Copy,
-        found: &mut Vec<T>,
-    ) {
+    fn identity<T: Number>(&self) -> T {
+        T::from_bits_of(self.how.identity(self.dtype))
+    }
+
+    // How many parts a row has.
+    fn count(&self) -> usize {
+        self.along.div_ceil(self.part)
+    }
+
+    // For what the parts of so many elements give.
+    fn room<T: Copy>(&self, elements: usize, identity: T) -> Vec<T> {
+        vec![identity; elements / self.along * self.count()]
+    }
+
+    // The elements of a part.
+    fn part(&self, number: usize) -> Range<usize> {
+        let (row, begin) = (number / self.count(), number % self.count() * self.part);
+        let end = self.along.min(begin + self.part);
+        (row * self.along + begin) * self.inner..(row * self.along + end) * self.inner
+    }
+
+    // What each part gives, of one column.
+    fn each<T: Number>(&self, bytes: usize, parts: &mut [T], given: impl Fn(Range<usize>) -> T + Sync) {
+        let some = crate::spread::at_once(bytes / parts.len().max(1));
+        let pieces = parts.chunks_mut(some).enumerate();
+        crate::spread::each(bytes, pieces, |(place, own)| {
+            for (number, own) in (place * some..).zip(own) {
+                *own = given(self.part(number));
+            }
+        });
+    }
+
+    // What parts give, one behind the other, combined.
+    fn joined<T: Number>(&self, parts: Vec<T>, meet: impl Fn(T, T) -> T + Copy) -> Vec<u8> {
+        let count = self.count();
+        if count == 1 {
+            return bytemuck::cast_slice(&parts).to_vec();
+        }
         let way = Way {
-            identity,
+            identity: self.identity(),
             wide: |x| x,
             meet,
         };
-        match self.part < self.along {
-            false => found.append(&mut parts),
-            true => combined(&parts, [self.inner, self.lanes[1]], way, found),
+        let mut found = vec![way.identity; parts.len() / count];
+        for (own, parts) in found.chunks_mut(self.inner).zip(parts.chunks(count * self.inner)) {
+            match self.inner {
+                1 => own[0] = in_row(parts, self.lanes[1], way),
+                inner => {
+                    for (place, own) in own.chunks_mut(ABREAST).enumerate() {
+                        in_columns(parts, [inner, place * ABREAST, self.lanes[1]], [0, 1], way, own);
+                    }
+                }
+            }
         }
+        bytemuck::cast_slice(&found).to_vec()
     }
 
-    // Sums of products along the last axes.
-    fn products<T: Copy + std::ops::Add<Output = T> + std::ops::Mul<Output = T> + bytemuck::NoUninit>(
-        &self,
-        [x, y]: [&[T]; 2],
-        identity: T,
-    ) -> Vec<u8> {
-        let way = Way {
-            identity,
-            wide: |x| x,
-            meet: |a, b| a + b,
-        };
-        let (mut found, mut both) = (Vec::new(), Vec::with_capacity(self.part));
-        for (x, y) in x.chunks_exact(self.along).zip(y.chunks_exact(self.along).cycle()) {
-            let mut parts = Vec::new();
-            for (x, y) in x.chunks(self.part).zip(y.chunks(self.part)) {
-                both.clear();
-                times(x, y, &mut both);
-                combined(&both, [1, self.lanes[0]], way, &mut parts);
+    // Sums of products along the last axes. The second may have one row alone.
+    fn products<T: Number>(&self, [x, y]: [&[T]; 2]) -> Vec<u8> {
+        let mut parts = self.room(x.len(), self.identity());
+        self.each(size_of_val(x), &mut parts, |part| {
+            let begin = part.start % y.len();
+            let (x, y) = (&x[part.clone()], &y[begin..begin + part.len()]);
+            match self.lanes[0] {
+                LANES => products_in_lanes(x, y, self.identity()),
+                _ => x
+                    .iter()
+                    .zip(y)
+                    .fold(self.identity(), |sum: T, (x, y)| sum.sum(x.product(*y))),
             }
-            self.join(parts, identity, way.meet, &mut found);
-        }
+        });
+        self.joined(parts, T::sum)
+    }
+
+    // How many are true: the order in which integers are added makes no difference.
+    fn truths(&self, all: &[u8]) -> Vec<u8> {
+        let mut parts = self.room(all.len(), 0);
+        self.each(all.len(), &mut parts, |part| truths(&all[part]));
+        let found: Vec<i32> = parts.chunks(self.count()).map(|row| row.iter().sum()).collect();
         bytemuck::cast_slice(&found).to_vec()
     }
 }
@@ -220,39 +222,36 @@ struct Way<T, W, M> {
     meet: M,
 }
 
-// Rows of `inner` elements, combined: every so many-th in one partial result, which then meet in pairs.
-fn combined<F: Copy, T: Copy>(
+fn in_row<F: Copy, T: Copy>(
     values: &[F],
-    [inner, lanes]: [usize; 2],
+    lanes: usize,
     way: Way<T, impl Fn(F) -> T + Copy, impl Fn(T, T) -> T + Copy>,
-    found: &mut Vec<T>,
-) {
-    match (inner, lanes) {
-        (1, LANES) => found.push(in_lanes(values, way)),
-        (1, _) => found.push(
-            values
-                .iter()
-                .fold(way.identity, |so_far, own| (way.meet)(so_far, (way.wide)(*own))),
-        ),
-        _ => {
-            for column in (0..inner).step_by(ABREAST) {
-                let mut all = [way.identity; ABREAST];
-                let own = &mut all[..ABREAST.min(inner - column)];
-                in_columns(values, [inner, column, lanes], [0, 1], way, own);
-                found.extend_from_slice(own);
-            }
-        }
+) -> T {
+    match lanes {
+        LANES => in_lanes(values, way),
+        _ => values
+            .iter()
+            .fold(way.identity, |so_far, own| (way.meet)(so_far, (way.wide)(*own))),
     }
 }
 
-widest! {
-    fn times[T: Copy + std::ops::Mul<Output = T>](x: &[T], y: &[T], both: &mut Vec<T>) -> () {
-        both.extend(x.iter().zip(y).map(|(x, y)| *x * *y));
+// Partial results meet in pairs: the first half with the second, until one is left.
+#[inline(always)]
+fn met<T: Copy>(partial: &[T; LANES], meet: impl Fn(T, T) -> T) -> T {
+    macro_rules! halved {
+        ($all:expr, $($half:literal)*) => {{
+            let all = $all;
+            $( let all: [T; $half] = std::array::from_fn(|at| meet(all[at], all[at + $half])); )*
+            all[0]
+        }};
     }
+    halved!(partial, 128 64 32 16 8 4 2 1)
+}
 
+widest! {
     // How many are true. The order in which integers are added makes no difference.
     fn truths[](all: &[u8]) -> i32 {
-        const ABREAST: usize = 256;
+        const ABREAST: usize = 128;
         let mut found = 0i32;
         // So many that sums fit in bytes.
         for part in all.chunks(ABREAST * 255) {
@@ -266,6 +265,18 @@ widest! {
             found += sums.iter().chain(rest).map(|own| i32::from(*own)).sum::<i32>();
         }
         found
+    }
+
+    fn has_nan[F: Copy, T: Number, W: Fn(F) -> T + Copy](values: &[F], wide: W) -> bool {
+        const ABREAST: usize = 64;
+        let (rows, rest) = values.as_chunks::<ABREAST>();
+        let mut found = [false; ABREAST];
+        for row in rows {
+            for (found, own) in found.iter_mut().zip(row) {
+                *found |= wide(*own).is_no_number();
+            }
+        }
+        found.contains(&true) || rest.iter().any(|own| wide(*own).is_no_number())
     }
 
     // A row in `LANES` partial results.
@@ -286,15 +297,28 @@ widest! {
         for (partial, own) in partial.iter_mut().zip(rest) {
             *partial = (way.meet)(*partial, (way.wide)(*own));
         }
-        let mut left = LANES;
-        while left > 1 {
-            left /= 2;
-            let (low, high) = partial.split_at_mut(left);
-            for (low, high) in low.iter_mut().zip(high) {
-                *low = (way.meet)(*low, *high);
+        met(&partial, way.meet)
+    }
+
+    // Products of two rows, likewise.
+    fn products_in_lanes[T: Number](x: &[T], y: &[T], identity: T) -> T {
+        let mut partial = [identity; LANES];
+        let (xs, x) = x.as_chunks::<LANES>();
+        let (ys, y) = y.as_chunks::<LANES>();
+        let (blocks, _) = partial.as_chunks_mut::<REGISTERS>();
+        for (place, block) in blocks.iter_mut().enumerate() {
+            let mut own = *block;
+            for (x, y) in xs.iter().zip(ys) {
+                for (at, own) in own.iter_mut().enumerate() {
+                    *own = own.sum(x[place * REGISTERS + at].product(y[place * REGISTERS + at]));
+                }
             }
+            *block = own;
         }
-        partial[0]
+        for (partial, (x, y)) in partial.iter_mut().zip(x.iter().zip(y)) {
+            *partial = partial.sum(x.product(*y));
+        }
+        met(&partial, T::sum)
     }
 
     // Columns, from one on: the partial result `lane` of `left` that are left where those beyond have met, which is made of this one and the one `left` further of twice as many.

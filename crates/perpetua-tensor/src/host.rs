@@ -6,6 +6,7 @@ use perpetua_device::BackendKind;
 
 use crate::dtype::DType;
 use crate::node::{Function, HostValues, OnHost, Tensor};
+use crate::numbers::Number;
 use crate::order::Reduction;
 use crate::widest::widest;
 
@@ -83,45 +84,6 @@ impl OnHost for Along {
             return Ok(Vec::new());
         };
         let n = x.shape.last().copied().unwrap_or(1).max(1);
-        macro_rules! cumulative {
-            ($ty:ty, $sum:expr, $product:expr, $high:expr, $low:expr, $how:expr) => {{
-                let mut all = x.values::<$ty>();
-                let identity = <$ty>::from_bits_of($how.identity(x.dtype));
-                for row in all.chunks_mut(n) {
-                    match $how {
-                        Reduction::Sum => runs(row, identity, $sum),
-                        Reduction::Product => runs(row, identity, $product),
-                        Reduction::Max => runs(row, identity, $high),
-                        Reduction::Min => runs(row, identity, $low),
-                    }
-                }
-                bytemuck::cast_slice(&all).to_vec()
-            }};
-        }
-        macro_rules! integers {
-            ($ty:ty, $how:expr) => {
-                cumulative!(
-                    $ty,
-                    |a: $ty, b: $ty| a.wrapping_add(b),
-                    |a: $ty, b: $ty| a.wrapping_mul(b),
-                    |a: $ty, b: $ty| a.max(b),
-                    |a: $ty, b: $ty| a.min(b),
-                    $how
-                )
-            };
-        }
-        macro_rules! floats {
-            ($ty:ty, $how:expr) => {
-                cumulative!(
-                    $ty,
-                    |a: $ty, b: $ty| a + b,
-                    |a: $ty, b: $ty| a * b,
-                    |a: $ty, b: $ty| if a >= b || a.is_nan() { a } else { b },
-                    |a: $ty, b: $ty| if a <= b || a.is_nan() { a } else { b },
-                    $how
-                )
-            };
-        }
         Ok(match (self.0, x.dtype) {
             (Kind::Order { descending }, _) => order(x, n, descending),
             (Kind::Place { largest }, DType::F32) => places(&x.seen::<f32>(), n, largest, place_f32),
@@ -129,37 +91,26 @@ impl OnHost for Along {
             (Kind::Place { largest }, DType::I32) => places(&x.seen::<i32>(), n, largest, place_i32),
             (Kind::Place { largest }, _) => places(&x.seen::<u8>(), n, largest, place_u8),
             (Kind::Count { bins }, _) => counts(&x.seen::<i32>(), n, bins)?,
-            (Kind::Cumulative(how), DType::F32) => floats!(f32, how),
-            (Kind::Cumulative(how), DType::F64) => floats!(f64, how),
-            (Kind::Cumulative(how), DType::I32) => integers!(i32, how),
-            (Kind::Cumulative(how), DType::U32) => integers!(u32, how),
-            (Kind::Cumulative(how), DType::I64) => integers!(i64, how),
-            (Kind::Cumulative(how), _) => integers!(u64, how),
+            (Kind::Cumulative(how), DType::F32) => cumulative::<f32>(x, n, how),
+            (Kind::Cumulative(how), DType::F64) => cumulative::<f64>(x, n, how),
+            (Kind::Cumulative(how), DType::I32) => cumulative::<i32>(x, n, how),
+            (Kind::Cumulative(how), DType::U32) => cumulative::<u32>(x, n, how),
+            (Kind::Cumulative(how), DType::I64) => cumulative::<i64>(x, n, how),
+            (Kind::Cumulative(how), _) => cumulative::<u64>(x, n, how),
         })
     }
 }
 
-trait FromBits {
-    fn from_bits_of(bits: u64) -> Self;
-}
-
-macro_rules! from_bits {
-    ($($ty:ty: $bits:ident => $value:expr;)*) => { $(
-        impl FromBits for $ty {
-            fn from_bits_of($bits: u64) -> $ty {
-                $value
-            }
-        }
-    )* };
-}
-
-from_bits! {
-    f32: bits => f32::from_bits(bits as u32);
-    f64: bits => f64::from_bits(bits);
-    i32: bits => bits as i32;
-    u32: bits => bits as u32;
-    i64: bits => bits as i64;
-    u64: bits => bits;
+fn cumulative<T: Number>(x: &HostValues<'_>, n: usize, how: Reduction) -> Vec<u8> {
+    let mut all = x.values::<T>();
+    let identity = T::from_bits_of(how.identity(x.dtype));
+    crate::spread::each(x.bytes.len(), all.chunks_mut(n), |row| match how {
+        Reduction::Sum => runs(row, identity, T::sum),
+        Reduction::Product => runs(row, identity, T::product),
+        Reduction::Max => runs(row, identity, T::high),
+        Reduction::Min => runs(row, identity, T::low),
+    });
+    bytemuck::cast_slice(&all).to_vec()
 }
 
 // As `table/along.rs` records it: in runs each element meets the one before it, then the one two before, four before, and so on; then what all runs before have.
@@ -237,11 +188,20 @@ places! {
     place_u8: u8 as i32, |x: u8| i32::from(x), |_| 0u32, 0;
 }
 
-fn places<T>(all: &[T], n: usize, largest: bool, place: impl Fn(&[T], bool) -> usize) -> Vec<u8> {
-    let found: Vec<i32> = all
-        .chunks_exact(n)
-        .map(|row| place(row, largest) as i32)
-        .collect();
+fn places<T: Sync>(
+    all: &[T],
+    n: usize,
+    largest: bool,
+    place: impl Fn(&[T], bool) -> usize + Sync,
+) -> Vec<u8> {
+    let mut found = vec![0i32; all.len() / n];
+    let some = crate::spread::at_once(n * size_of::<T>());
+    let pieces = found.chunks_mut(some).zip(all.chunks(some * n));
+    crate::spread::each(size_of_val(all), pieces, |(found, rows)| {
+        for (found, row) in found.iter_mut().zip(rows.chunks_exact(n)) {
+            *found = place(row, largest) as i32;
+        }
+    });
     bytemuck::cast_slice(&found).to_vec()
 }
 

@@ -61,6 +61,7 @@ mod memory;
 mod node;
 #[cfg(feature = "npz")]
 mod npz;
+mod numbers;
 mod operand;
 mod optimise;
 mod order;
@@ -73,6 +74,7 @@ mod run;
 mod safetensors;
 mod shape;
 mod sort;
+mod spread;
 mod stay;
 mod step;
 pub mod table;

@@ -92,7 +92,7 @@ fn the_host_combines_in_the_order_of_kernels() {
         DType::U64,
         DType::Bool,
     ];
-    let cases: [(&[usize], &[isize]); 10] = [
+    let cases: [(&[usize], &[isize]); 12] = [
         (&[20_000], &[0]),
         (&[3, 20_001], &[1]),
         (&[2000, 17], &[0]),
@@ -103,10 +103,25 @@ fn the_host_combines_in_the_order_of_kernels() {
         (&[40, 50, 10], &[0, 1]),
         (&[40, 50, 10], &[1, 2]),
         (&[40, 50, 10], &[0, 2]),
+        // So large that threads share them.
+        (&[700, 530], &[0]),
+        (&[700, 530], &[1]),
     ];
     for dtype in types {
-        for (shape, axes) in cases {
-            let x = values(dtype, shape, 3, &device);
+        let mut all = cases
+            .map(|(shape, axes)| (values(dtype, shape, 3, &device), axes))
+            .to_vec();
+        if dtype.is_float() {
+            // Zeros of both signs are left.
+            let numbers = all.clone().into_iter().map(|(x, axes)| {
+                let x = x.isnan().select(x.full_like(-0.0), &x);
+                x.realize().expect("values");
+                (x, axes)
+            });
+            all.extend(numbers);
+        }
+        for (x, axes) in all {
+            let shape = x.shape();
             // The same elements, which are not known yet.
             let same = x.flip(0).flip(0);
             let ways: [fn(&Tensor, &[isize]) -> Tensor; 4] = [
@@ -182,7 +197,13 @@ fn the_host_finds_the_places_that_kernels_find() {
 fn the_host_sums_products_in_the_order_of_kernels() {
     let device = cpu();
     for dtype in [DType::F32, DType::F64] {
-        for shape in [&[300usize, 70][..], &[20_001], &[3, 20_001], &[5, 40, 100]] {
+        for shape in [
+            &[300usize, 70][..],
+            &[20_001],
+            &[3, 20_001],
+            &[5, 40, 100],
+            &[700, 530],
+        ] {
             let known = |shape: &[usize], seed| {
                 let x = values(dtype, shape, seed, &device);
                 let x = x.isfinite().select(&x, Tensor::full([1], 0.1, dtype, &device)) + 0.3;

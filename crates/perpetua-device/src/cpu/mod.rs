@@ -32,6 +32,15 @@ use crate::select::BackendEntry;
 
 pub use device::{CpuBackend, CpuContext};
 
+/// Calls a function of the host's own on this thread, and at the same time on those that kernels are spread over; returns when all calls have. On a thread of a pool of rayon's, and where the
+/// system gives no threads, it is called once.
+pub fn spread(work: &(impl Fn() + crate::MaybeSync)) {
+    match threads::may_spread() {
+        true => threads::spread(work),
+        false => work(),
+    }
+}
+
 /// Its place in the choice: behind all GPUs.
 pub(crate) const ENTRY: BackendEntry = BackendEntry {
     kind: BackendKind::Cpu,
