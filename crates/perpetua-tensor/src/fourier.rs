@@ -1,5 +1,5 @@
-//! Fourier transforms of complex numbers, which are pairs along the last axis: products with small matrices where the length divides, and otherwise (Bluestein) a convolution by longer
-//! ones whose length does.
+//! Fourier transforms of complex numbers, which are pairs along the last axis. On the CPU the host computes them; elsewhere they are products with small matrices where the length divides, and otherwise
+//! (Bluestein) a convolution by longer ones whose length does.
 
 use std::panic::Location;
 
@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::node::Tensor;
 use crate::shape::{Axes, Shape, count};
+use crate::spectrum::Transform;
 
 /// Lengths up to this one are one product, as are primes up to the second.
 const RADIX: usize = 32;
@@ -54,16 +55,32 @@ impl Tensor {
         let mut order: SmallVec<[usize; 4]> = (0..last).filter(|own| *own != place).collect();
         order.extend([place, last]);
         let brought = wide.permuted(order.clone(), at);
-        let rows = count(brought.shape()) / (2 * n);
-        let done = pairs(&brought.reshaped(&[rows, n, 2], at), back, at);
-        let mut inverse = order.clone();
-        order
-            .iter()
-            .enumerate()
-            .for_each(|(new, old)| inverse[*old] = new);
-        done.reshaped(brought.shape(), at)
-            .permuted(inverse, at)
+        let done = if brought.is_transformed_by_host() {
+            crate::place::inside(at, || brought.function(Transform::Pairs { back }, &[]))
+        } else {
+            let rows = count(brought.shape()) / (2 * n);
+            pairs(&brought.reshaped(&[rows, n, 2], at), back, at).reshaped(brought.shape(), at)
+        };
+        done.permuted(inverse(&order), at)
             .cast_at(self.real(at).dtype(), at)
+    }
+
+    /// The first half of the transform of real numbers along an axis, if the host computes it.
+    pub(crate) fn half_transformed(&self, axis: isize, at: &'static Location<'static>) -> Option<Tensor> {
+        let place = *Axes::from(axis).of(self.rank()).ok()?.first()?;
+        let n = self.shape()[place];
+        let real = self.real(at);
+        let wide = real.cast_at(crate::dtype::accumulator(real.dtype()), at);
+        if !wide.is_transformed_by_host() || self.is_empty() || !(2..=LONGEST).contains(&n) {
+            return None;
+        }
+        let mut order: SmallVec<[usize; 4]> = (0..self.rank()).filter(|own| *own != place).collect();
+        order.push(place);
+        let brought = wide.permuted(order.clone(), at);
+        let done = crate::place::inside(at, || brought.function(Transform::Real, &[]));
+        // Pairs stay behind all.
+        order.push(self.rank());
+        Some(done.permuted(inverse(&order), at).cast_at(real.dtype(), at))
     }
 
     /// Real numbers as pairs.
@@ -78,6 +95,16 @@ impl Tensor {
         }
         one.padded(starts, steps, &shape, 0, at)
     }
+}
+
+// The order that undoes one.
+fn inverse(order: &[usize]) -> SmallVec<[usize; 4]> {
+    let mut inverse = SmallVec::from_slice(order);
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(new, old)| inverse[*old] = new);
+    inverse
 }
 
 // Of `[rows, n, 2]`, with n of at least 2.

@@ -74,6 +74,7 @@ mod run;
 mod safetensors;
 mod shape;
 mod sort;
+mod spectrum;
 mod spread;
 mod stay;
 mod step;

@@ -22,6 +22,9 @@ composed! {
     ifftn(x, axes: &[isize]) "ifft along each" "The inverse of `fftn`." { axes.iter().fold(x.clone(), |x, axis| x.ifft(*axis)) }
     rfft(x, axis: isize) "fft of pairs with zeros, [..n / 2 + 1]" "The Fourier transform of real numbers along an axis: n / 2 + 1 pairs along it, of which the others are the mirror." {
         let at = here(Location::caller());
+        if let Some(half) = x.half_transformed(axis, at) {
+            return half;
+        }
         let all = x.paired(at).transformed("rfft", axis, false, at);
         match (Axes::from(axis).of(x.rank()), length(&all, axis)) {
             (Ok(axes), Some(n)) => all.part_of(axes[0], ..(n / 2 + 1) as isize),
