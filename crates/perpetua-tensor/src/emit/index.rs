@@ -77,14 +77,16 @@ impl Indices {
         let mut rest = flat;
         let axes: Vec<(usize, usize)> = long(shape).collect();
         for (place, (axis, extent)) in axes.iter().enumerate().rev() {
-            let by = steps.size(*extent);
-            along[*axis] = match place {
-                0 => rest,
-                _ => steps.binary(BinaryOp::Rem, rest, by),
-            };
-            if place > 0 {
-                rest = steps.binary(BinaryOp::Div, rest, by);
+            if place == 0 {
+                along[*axis] = rest;
+                continue;
             }
+            // One division: the remainder is what the quotient leaves.
+            let by = steps.size(*extent);
+            let whole = steps.binary(BinaryOp::Div, rest, by);
+            let before = steps.binary(BinaryOp::Mul, whole, by);
+            along[*axis] = steps.binary(BinaryOp::Sub, rest, before);
+            rest = whole;
         }
         let key = axes.iter().map(|(axis, n)| (along[*axis], *n)).unzip();
         self.divided.insert(key, flat);
