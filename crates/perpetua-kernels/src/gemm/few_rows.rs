@@ -7,7 +7,7 @@ use perpetua_ir::back::Capability;
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
-use super::in_stages::copied;
+use super::layout::copied;
 use super::thin::{ROWS, gemm_thin, gemm_thin_tensor_core, gemm_thin_total};
 use super::{Factors, GemmKernel, Schedule};
 use crate::element::{Bf16s, Element, F16s, F32s, in_pieces, instance};

@@ -9,95 +9,20 @@ use perpetua_language::kernel::resident::U32x4;
 use super::epilogue::{Beside, Plain};
 use super::finish::Finish;
 use super::instance::{Instance, Lines};
+use super::layout::{ALIGNED, copied, is_aligned, is_held, of_bytes};
+use super::split::{self, Rest};
 use super::tile::{MOST_TILES, Tile};
 use super::tune::multiprocessors;
 use super::{Factors, GemmKernel, Schedule};
-use crate::byte_floats::{E4m3, E5m2};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel as _, unchecked};
 use crate::operand::Operand;
-use crate::transpose;
 
-/// What rows of A and B begin at multiples of, in bytes.
-const ALIGNED: usize = 16;
 /// From so much depth on it takes less time to copy a matrix whose rows lie otherwise than to multiply it without stages; and also where it is so small a part
 /// of all three matrices.
 const DEEP: usize = 192;
 const SMALL_PART: usize = 4;
-
-/// Whether a buffer holds such factors.
-fn is_held(factors: Factors, arg: &KernelArg<'_>) -> bool {
-    let KernelArg::Buffer(buffer) = arg else {
-        return false;
-    };
-    let ty = buffer.element();
-    match factors {
-        Factors::F16 => ty.is::<f16>(),
-        Factors::Bf16 => ty.is::<bf16>(),
-        Factors::Tf32 => ty.is::<f32>(),
-        Factors::E4m3 => ty.is::<E4m3>(),
-        Factors::E5m2 => ty.is::<E5m2>(),
-        Factors::I8 => ty.is::<i8>(),
-    }
-}
-
-/// Whether the rows of A or B begin where hardware takes them.
-fn is_aligned(factors: Factors, operand: &Operand, arg: &KernelArg<'_>) -> bool {
-    let KernelArg::Buffer(buffer) = arg else {
-        return false;
-    };
-    buffer.ptr().place() % ALIGNED as u64 == 0
-        && (operand.pitch * factors.bytes()).is_multiple_of(ALIGNED)
-        && (operand.apart * factors.bytes()).is_multiple_of(ALIGNED)
-}
-
-/// A buffer of bytes as one of such factors.
-fn of_bytes(factors: Factors, bytes: &Buffer<u8>) -> Result<KernelArg<'_>> {
-    let KernelArg::Buffer(bytes) = bytes.arg() else {
-        return Ok(bytes.arg());
-    };
-    Ok(KernelArg::Buffer(match factors {
-        Factors::F16 => bytes.cast::<f16>()?,
-        Factors::Bf16 => bytes.cast::<bf16>()?,
-        Factors::Tf32 => bytes.cast::<f32>()?,
-        Factors::E4m3 => bytes.cast::<E4m3>()?,
-        Factors::E5m2 => bytes.cast::<E5m2>()?,
-        Factors::I8 => bytes.cast::<i8>()?,
-    }))
-}
-
-/// A copy of A or B whose rows begin where hardware takes them, perhaps transposed, and its shape.
-pub(super) fn copied(
-    stream: &Stream,
-    factors: Factors,
-    operand: &Operand,
-    arg: &KernelArg<'_>,
-    turns: bool,
-) -> Result<(Buffer<u8>, Operand)> {
-    let size = factors.bytes();
-    let (rows, columns) = match turns {
-        true => (operand.columns, operand.rows),
-        false => (operand.rows, operand.columns),
-    };
-    let shape = Operand {
-        rows,
-        columns,
-        pitch: columns.next_multiple_of(ALIGNED / size),
-        apart: 0,
-        ..*operand
-    };
-    // What all products share stays one.
-    let layers = if operand.apart == 0 { 1 } else { operand.layers };
-    let shape = Operand {
-        apart: if layers == 1 { 0 } else { rows * shape.pitch },
-        ..shape
-    };
-    let bytes = stream.device().alloc::<u8>(layers * rows * shape.pitch * size)?;
-    let to = Operand { layers, ..shape };
-    transpose::copy(stream, (size, turns), [operand, &to], [arg, &bytes.arg()])?;
-    Ok((bytes, shape))
-}
 
 /// A buffer of bytes as one of what C holds.
 fn of_result<'a>(kernel: &GemmKernel, bytes: &'a Buffer<u8>) -> Result<KernelArg<'a>> {
@@ -286,8 +211,45 @@ impl GemmKernel {
                 });
             }
         }
-        let (tile, slices) = self.plan(stream.device());
         let result = &operands[2];
+        if k == 0 {
+            // Of nothing there is nothing to describe to hardware: of zeros, one deep, there is.
+            let zeros = stream.device().zeros::<u8>(m.max(n) * ALIGNED)?;
+            let zeros = of_bytes(factors, &zeros)?;
+            let pitch = ALIGNED / factors.bytes();
+            let kernel = GemmKernel {
+                size: [m, n, 1],
+                transposed: [false, true],
+                pitches: [Some(pitch), Some(pitch), Some(result.pitch)],
+                apart: Some([0, 0, result.apart]),
+                split: false,
+                ..*self
+            };
+            return kernel.launch_staged(stream, &kernel.operands(), [&zeros, &zeros, c], beside);
+        }
+        if self.split && factors == Factors::Tf32 {
+            let thrice = |at: usize, arg, rest| {
+                let turns = self.transposed[at] == (at == 0);
+                split::thrice(stream, name, &operands[at], arg, turns, rest)
+            };
+            let (left, left_shape) = thrice(0, a, Rest::Third)?;
+            let (right, right_shape) = thrice(1, b, Rest::Second)?;
+            let kernel = GemmKernel {
+                size: [m, n, left_shape.columns],
+                transposed: [false, true],
+                pitches: [
+                    Some(left_shape.pitch),
+                    Some(right_shape.pitch),
+                    Some(result.pitch),
+                ],
+                apart: Some([left_shape.apart, right_shape.apart, result.apart]),
+                split: false,
+                ..*self
+            };
+            let (left, right) = (left.arg(), right.arg());
+            return kernel.launch_staged(stream, &kernel.operands(), [&left, &right, c], beside);
+        }
+        let (tile, slices) = self.plan(stream.device());
         if tile.count(m, n).saturating_mul(self.batch) > MOST_TILES / slices
             || m.max(n).max(k) > i32::MAX as usize
         {
@@ -304,11 +266,6 @@ impl GemmKernel {
             Some(beside) => beside.clone(),
             None => of_result(self, &none)?,
         };
-        if k == 0 {
-            // There is nothing to describe to hardware, and nothing to add up.
-            let nothing = stream.device().alloc::<U32x4>(1)?;
-            return self.add_up(stream, &nothing, [0; 3], result, (memory, lines), x);
-        }
         let mut kernel = *self;
         // Slices of the depth are written by themselves, and added up then.
         let pitch = n.next_multiple_of(4);

@@ -8,8 +8,10 @@ mod gated;
 mod grouped;
 mod in_stages;
 mod instance;
+mod layout;
 mod naive;
 mod options;
+mod split;
 mod staged;
 mod tensor_core;
 mod thin;
@@ -90,6 +92,8 @@ pub struct GemmKernel {
     multiplies: Option<Factors>,
     /// Whether sums of a stage are made by themselves.
     promoted: bool,
+    /// Whether numbers of `f32` are multiplied in two parts.
+    split: bool,
     /// Slices of the depth of a product in stages.
     slices: Option<usize>,
     /// Tiles and slices that were read from a file.
@@ -114,6 +118,7 @@ impl GemmKernel {
             stages: false,
             multiplies: None,
             promoted: false,
+            split: false,
             slices: None,
             choice: None,
             batch: 1,

@@ -50,6 +50,29 @@ impl GemmKernel {
         self
     }
 
+    /// `f32` by three products of tf32 each (3xTF32), where [`GemmKernel::with_factors`] says [`Factors::Tf32`]: of the nearest numbers of tf32, and of each with what the other one is more than that. An element
+    /// is off by at most about `(k + 3) * 2^-22 * sum |a| |b|`, where tf32 alone loses `2^-10` of each product; an infinity becomes NaN. A launch takes memory for three times A and B from the device's pool. Other products
+    /// stay as they are.
+    ///
+    /// ```
+    /// use perpetua::device::{BackendKind, Device};
+    /// use perpetua::kernels::{Factors, GemmKernel, Kernel};
+    /// use perpetua::prelude::*;
+    ///
+    /// let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let third = 1.0f32 / 3.0;
+    /// let (a, b) = (device.upload(&[third; 8 * 4])?, device.upload(&[third; 4 * 8])?);
+    /// let c = device.zeros::<f32>(8 * 8)?;
+    /// let product = GemmKernel::staged(8, 8, 4).with_factors(Factors::Tf32).with_3xtf32();
+    /// product.launch(&device.default_stream(), args![&a, &b, &c])?;
+    /// assert!((c.read()?[0] - 4.0 / 9.0).abs() < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_3xtf32(mut self) -> GemmKernel {
+        self.split = true;
+        self
+    }
+
     /// Divides the depth of a product in stages into so many slices, which blocks multiply at the same time and a launch of its own adds up, in their order: for
     /// products with fewer tiles than a GPU has multiprocessors. Without it shape and device decide. Other products stay as they are.
     pub fn with_slices(mut self, slices: usize) -> GemmKernel {

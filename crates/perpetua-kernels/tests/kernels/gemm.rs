@@ -83,10 +83,11 @@ pub(crate) fn batched(case: &mut Case) -> Result<(), Failed> {
     }
     let aligned = case.chance(2);
     let unit = if aligned { 8 } else { 1 };
-    let [m, n, k] = [(); 3].map(|()| {
+    let [m, n, deep] = [(); 3].map(|()| {
         case.one_of(&[1, 17, 65, 128, 128, 130usize])
             .next_multiple_of(unit)
     });
+    let k = if case.chance(6) { 0 } else { deep };
     let (batch, transposed) = (1 + case.below(3), [case.chance(2), case.chance(2)]);
     let is_shared = [case.chance(4), case.chance(4)];
     let gaps = [(); 3].map(|()| unit * case.below(3));
@@ -156,8 +157,15 @@ pub(crate) fn staged_factors(case: &mut Case) -> Result<(), Failed> {
             kernel
         }
     };
+    fn thrice(case: &mut Case, size: [usize; 3]) -> GemmKernel {
+        let slices = case.one_of(&[1, 1, 2, 3]);
+        GemmKernel::staged(size[0], size[1], size[2])
+            .with_slices(slices)
+            .with_3xtf32()
+    }
     (case.aligned, case.deep) = (case.chance(2), case.chance(2));
-    match case.below(10) {
+    match case.below(11) {
+        10 => product_kept::<f32, f32>(case, Some(Factors::Tf32), !0, thrice),
         8 => product_with::<f16, f32>(case, Some(Factors::F16), kernel),
         9 => product_with::<bf16, f32>(case, Some(Factors::Bf16), kernel),
         0 => product_with::<f32, f32>(case, Some(Factors::Tf32), kernel),
@@ -303,6 +311,22 @@ fn product_with<F: Stored, T: Stored>(
     factors: Option<Factors>,
     make: fn(&mut Case, [usize; 3]) -> GemmKernel,
 ) -> Result<(), Failed> {
+    // Low bits that do not count are zeros.
+    let kept = if factors == Some(Factors::Tf32) {
+        !0x1fff
+    } else {
+        !0
+    };
+    product_kept::<F, T>(case, factors, kept, make)
+}
+
+/// Of numbers with these bits.
+fn product_kept<F: Stored, T: Stored>(
+    case: &mut Case,
+    factors: Option<Factors>,
+    kept: u32,
+    make: fn(&mut Case, [usize; 3]) -> GemmKernel,
+) -> Result<(), Failed> {
     let unit = if case.aligned { 8 } else { 1 };
     let [m, n, k] = case.product(unit);
     let transposed = [case.chance(2), case.chance(2)];
@@ -312,15 +336,12 @@ fn product_with<F: Stored, T: Stored>(
     let [a_rows, a_columns] = if transposed[0] { [k, m] } else { [m, k] };
     let [b_rows, b_columns] = if transposed[1] { [n, k] } else { [k, n] };
     let pitches = [a_columns, b_columns, n].map(|columns| columns + unit * case.one_of(&[0, 0, 1, 5]));
-    // Low bits that do not count are zeros.
-    let kept = if factors == Some(Factors::Tf32) {
-        !0x1fff
-    } else {
-        !0
-    };
     let mut numbers = |len| -> Vec<f32> {
         let all = case.numbers(len, 2.0).into_iter();
-        all.map(|x| F::of(f32::from_bits(x.to_bits() & kept)).number())
+        // In two parts infinities become NaN.
+        let finite = factors == Some(Factors::Tf32) && kept == !0;
+        all.map(|x| if finite && x.is_infinite() { 1.5 } else { x })
+            .map(|x| F::of(f32::from_bits(x.to_bits() & kept)).number())
             .collect()
     };
     // As what they are stored as.
