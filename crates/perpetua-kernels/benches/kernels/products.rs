@@ -23,7 +23,7 @@ pub(super) fn factors(device: &Device, sizes: &[usize]) -> Result<()> {
         let of_bytes = GemmKernel::staged(n, n, n).with_element(Element::Bf16);
         let kernel = |factors| of_bytes.with_factors(factors).with_transposed(false, true);
         let e4m3_args = args![&e4m3, &e4m3, &bf16];
-        let all: [(&str, GemmKernel, &[KernelArg<'_>]); 6] = [
+        let all: [(&str, GemmKernel, &[KernelArg<'_>]); 7] = [
             ("e4m3 to bf16", kernel(Factors::E4m3), e4m3_args),
             ("promoted", kernel(Factors::E4m3).with_promoted_sums(), e4m3_args),
             ("e5m2 to bf16", kernel(Factors::E5m2), args![&e5m2, &e5m2, &bf16]),
@@ -34,6 +34,11 @@ pub(super) fn factors(device: &Device, sizes: &[usize]) -> Result<()> {
             ),
             ("i8", kernel(Factors::I8), args![&i8s, &i8s, &ints]),
             ("tf32", kernel(Factors::Tf32), args![&f32s, &f32s, &c]),
+            (
+                "3xtf32",
+                kernel(Factors::Tf32).with_3xtf32(),
+                args![&f32s, &f32s, &c],
+            ),
         ];
         for (name, kernel, args) in all {
             print!("{n:>8} {name:>18}");

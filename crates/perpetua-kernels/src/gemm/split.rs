@@ -107,11 +107,7 @@ pub(super) fn thrice(
     ];
     // SAFETY: the numbers that are read lie in rows for which `check`, or the copy, has found room; as many are written as there is memory for. Rows and widths are not zero where there is something to write.
     let function = unsafe { unchecked_on(stream, split::kernel()) };
-    stream.launch(
-        &function,
-        LaunchConfig::new(count.div_ceil(256) as u32, 256),
-        all,
-    )?;
+    stream.launch(&function, LaunchConfig::new(count.div_ceil(256) as u32, 256), all)?;
     let shape = Operand {
         columns: 3 * width,
         pitch: 3 * width,
