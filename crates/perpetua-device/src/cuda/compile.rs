@@ -2,10 +2,10 @@
 //! as machine code, so that the next process compiles nothing.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CString, c_char};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use cudarc::driver::sys::{self, CUjit_option, CUresult};
+use cudarc::driver::sys::{self, CUresult};
 use cudarc::nvrtc::sys as nvrtc;
 use perpetua_ir::back::Sm;
 use perpetua_ir::verify::Verified;
@@ -14,7 +14,7 @@ use super::driver::{Shared, lock};
 use super::entry::Entry;
 use super::launch::{Compiled, Convention};
 use super::memory::Pool;
-use super::module::{Loader, refused};
+use super::module::{Loader, Log, refused};
 use super::record::PrintRing;
 use crate::backend::{CompiledKernel, failed};
 use crate::cache::{CacheKey, DiskCache};
@@ -225,16 +225,18 @@ impl Compiler {
             return Ok(super::module::text(ptx));
         }
         self.shared.enter()?;
-        let mut log = vec![0u8; 16 * 1024];
-        let mut options = [
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        ];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
+        let mut log = Log::default();
+        let (mut options, mut values) = log.options();
         let mut linker = std::ptr::null_mut();
         // SAFETY: options and values are as long as said; the log outlives the linker.
-        let code =
-            unsafe { sys::cuLinkCreate_v2(2, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut linker) };
+        let code = unsafe {
+            sys::cuLinkCreate_v2(
+                options.len() as u32,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+                &raw mut linker,
+            )
+        };
         self.shared.check(code, || "cuLinkCreate".into())?;
         let text = CString::new(ptx).map_err(|e| Error::Compile {
             backend: BackendKind::Cuda,
@@ -265,6 +267,7 @@ impl Compiler {
         });
         let cubin = match code {
             Ok(CUresult::CUDA_SUCCESS) => {
+                log.warn(name);
                 // SAFETY: on success `image` has `len` bytes, owned by the linker until it is destroyed below.
                 Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), len) }.to_vec())
             }

@@ -121,13 +121,61 @@ pub(super) fn text(ptx: &str) -> Vec<u8> {
     [&ptx.as_bytes()[..end], b"\0"].concat()
 }
 
+/// What the driver's compiler writes into its logs.
+pub(super) struct Log {
+    errors: Vec<u8>,
+    remarks: Vec<u8>,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log {
+            errors: vec![0; 16 * 1024],
+            remarks: vec![0; 16 * 1024],
+        }
+    }
+}
+
+impl Log {
+    /// What it is told of them; pointers into the logs, which must outlive its use.
+    pub(super) fn options(&mut self) -> ([CUjit_option; 4], [*mut c_void; 4]) {
+        let names = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let values = [
+            self.errors.as_mut_ptr().cast(),
+            self.errors.len() as *mut c_void,
+            self.remarks.as_mut_ptr().cast(),
+            self.remarks.len() as *mut c_void,
+        ];
+        (names, values)
+    }
+
+    /// Tells of code that is slower than its text says: products that wait for each other, registers that nobody gets.
+    pub(super) fn warn(&self, name: &str) {
+        let remarks = words(&self.remarks);
+        if remarks.contains("Performance Loss") {
+            tracing::warn!(kernel = name, %remarks, "the driver made slow code");
+        }
+    }
+}
+
+/// What is written in front of the first zero.
+fn words(log: &[u8]) -> String {
+    let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
+    String::from_utf8_lossy(&log[..end]).trim_end().to_owned()
+}
+
 /// Whether an image is machine code, or else a text.
 fn is_code(image: &[u8]) -> bool {
     image.starts_with(b"\x7fELF")
 }
 
 /// The error for code that the driver's compiler refused, with what it wrote into its log.
-pub(super) fn refused(shared: &Shared, name: &str, code: CUresult, log: &[u8]) -> Error {
+pub(super) fn refused(shared: &Shared, name: &str, code: CUresult, log: &Log) -> Error {
     let refused = |log: String| Error::Compile {
         backend: BackendKind::Cuda,
         kernel: name.to_owned(),
@@ -138,9 +186,8 @@ pub(super) fn refused(shared: &Shared, name: &str, code: CUresult, log: &[u8]) -
         | CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
         | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
         | CUresult::CUDA_ERROR_INVALID_IMAGE => {
-            let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
-            let words = String::from_utf8_lossy(&log[..end]);
-            refused(format!("{}\n{}", super::driver::describe(code), words.trim_end()))
+            let words = words(&log.errors);
+            refused(format!("{}\n{words}", super::driver::describe(code)))
         }
         other => match shared.check(other, || format!("compiling `{name}`")) {
             Err(error) => error,
@@ -177,13 +224,9 @@ impl Loader {
             shared.enter()?;
             self.unload_parked();
             let mut handle = std::ptr::null_mut();
-            let mut log = vec![0u8; if is_code(image) { 0 } else { 16 * 1024 }];
-            let mut options = [
-                CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-            ];
-            let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
-            let given = if log.is_empty() { 0 } else { options.len() };
+            let mut log = Log::default();
+            let (mut options, mut values) = log.options();
+            let given = if is_code(image) { 0 } else { options.len() };
             // SAFETY: the context is current; `image` is a whole image, as the linker or NVRTC made it (cached ones passed
             // their checksum), or a text that ends with a zero; there are as many options and values as said, and the log outlives the call.
             let code = unsafe {
@@ -198,6 +241,7 @@ impl Loader {
             if code != CUresult::CUDA_SUCCESS {
                 return Err(refused(shared, name, code, &log));
             }
+            log.warn(name);
             make_ready(handle);
             Ok(Arc::new(Module {
                 handle,

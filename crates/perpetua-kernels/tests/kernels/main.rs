@@ -19,6 +19,7 @@ mod moving;
 mod pointwise;
 mod quant;
 mod reduce;
+mod remarks;
 mod rows;
 mod selecting;
 mod tuned;
@@ -32,7 +33,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 44] = [
+const TESTS: [Test; 45] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -92,6 +93,7 @@ const TESTS: [Test; 44] = [
     ("dropout", 30, pointwise::dropout),
     ("reductions", 150, reduce::reduce),
     ("PTX of single instructions", 1, builder::saxpy),
+    ("remarks of the driver", 1, remarks::remarks),
     ("errors", 1, errors::errors),
 ];
 
