@@ -113,7 +113,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     /// Its results, which are computed now, without waiting for the device.
     ///
     /// # Errors
-    /// The function's own; if it looks at a value or takes random numbers; if operands are not on one device, which can do it.
+    /// The function's own; if it looks at a value or takes random numbers that are not of a stream among its operands ([`crate::Random::from_stream`]); if operands are not on one device, which can do it.
     #[track_caller]
     pub fn call(&self, operands: &[&Tensor]) -> Result<Vec<Tensor>> {
         let at = here!();

@@ -55,7 +55,9 @@ impl Captured {
                 refuse("a tensor has at most 2^32 - 65,536 elements: work in parts")?;
             }
             if matches!(tensor.0.op, Op::Random { .. }) && !entry.is_known {
-                refuse("random numbers would be the same in each call: make them outside, and hand them in")?;
+                refuse(
+                    "random numbers would be the same in each call: make them outside and hand them in, or a stream of them (`Random::stream`)",
+                )?;
             }
         }
         let plan = Plan::of(&graph, Ways::of(device));

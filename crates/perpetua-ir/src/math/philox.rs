@@ -10,7 +10,7 @@ pub const ROUNDS: u32 = 10;
 /// Arithmetic on words of 32 bits, or on promises of them.
 pub trait Words {
     /// A word.
-    type Word: Copy;
+    type Word: Clone;
     /// Why there is no word.
     type Error;
     /// A word that is known.
@@ -32,34 +32,37 @@ pub trait Words {
     fn xor(&mut self, a: Self::Word, b: Self::Word) -> Result<Self::Word, Self::Error>;
 }
 
-/// The first word of the block of the counter `index`, in a stream of a seed, whose lower halves come first.
+/// The first word of the block of a counter: an index, and which of the draws at it, in a stream of a seed, whose lower halves come first.
 ///
 /// # Errors
 /// Those of the arithmetic.
 pub fn philox_of<W: Words>(
     words: &mut W,
-    index: W::Word,
+    [index, draw]: [W::Word; 2],
     seed: [W::Word; 2],
     stream: [W::Word; 2],
 ) -> Result<W::Word, W::Error> {
-    let mut counter = [index, words.constant(0), stream[0], stream[1]];
+    let [first, second] = stream;
+    let mut counter = [index, draw, first, second];
     let mut key = seed;
     for _ in 0..ROUNDS {
+        let [near, other_near, far, other_far] = counter;
         let multiplier = words.constant(MULTIPLIERS[0]);
-        let [near_high, near_low] = words.product(multiplier, counter[0])?;
+        let [near_high, near_low] = words.product(multiplier, near)?;
         let multiplier = words.constant(MULTIPLIERS[1]);
-        let [far_high, far_low] = words.product(multiplier, counter[2])?;
-        let first = words.xor(far_high, counter[1])?;
-        let first = words.xor(first, key[0])?;
-        let third = words.xor(near_high, counter[3])?;
-        let third = words.xor(third, key[1])?;
+        let [far_high, far_low] = words.product(multiplier, far)?;
+        let first = words.xor(far_high, other_near)?;
+        let first = words.xor(first, key[0].clone())?;
+        let third = words.xor(near_high, other_far)?;
+        let third = words.xor(third, key[1].clone())?;
         counter = [first, far_low, third, near_low];
         for (word, step) in key.iter_mut().zip(WEYL) {
             let step = words.constant(step);
-            *word = words.sum(*word, step)?;
+            *word = words.sum(word.clone(), step)?;
         }
     }
-    Ok(counter[0])
+    let [found, ..] = counter;
+    Ok(found)
 }
 
 /// The host's own words.
@@ -87,10 +90,10 @@ impl Words for Own {
     }
 }
 
-/// [`philox_of`] on the host.
+/// [`philox_of`] on the host: the first draw.
 pub fn philox(seed: u64, stream: u64, index: u32) -> u32 {
     let halves = |word: u64| [word as u32, (word >> 32) as u32];
-    let Ok(word) = philox_of(&mut Own, index, halves(seed), halves(stream));
+    let Ok(word) = philox_of(&mut Own, [index, 0], halves(seed), halves(stream));
     word
 }
 

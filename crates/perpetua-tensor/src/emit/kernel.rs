@@ -183,7 +183,10 @@ impl Emitter<'_> {
             (Step::Binary(op, ..), &[a, b]) => self.k.binary(op, a, b)?,
             (Step::Select(..), &[a, b, c]) => self.k.ternary(TernaryOp::Select, a, b, c)?,
             (Step::Cast(_), &[a]) => self.k.cast(ty, a)?,
-            (Step::Random(..), &[index, a, b, c, d]) => philox_of(self, index, [a, b], [c, d])?,
+            (Step::Random(..), &[index, a, b, c, d]) => {
+                let first = self.constant(0);
+                philox_of(self, [index, first], [a, b], [c, d])?
+            }
             _ => return Err(TypeError::Invalid(format!("step {id} lacks operands"))),
         };
         Ok(Some(value))
