@@ -1,4 +1,4 @@
-//! What is recorded: drawn before it is computed, or computed at once in an eager scope.
+//! What is recorded: drawn before it is computed, or computed at once in an eager scope, refused where it is too large, and with random numbers when it is replayed.
 
 #![allow(
     clippy::expect_used,
@@ -10,7 +10,7 @@ mod common;
 
 use common::{check, devices, values};
 use perpetua_device::{BackendKind, Device};
-use perpetua_tensor::{DType, Slice, Statistics, Tensor, compile, eager, vmap};
+use perpetua_tensor::{DType, Random, Slice, Statistics, Tensor, compile, eager, vmap};
 
 #[test]
 fn an_explanation_is_drawn() {
@@ -178,4 +178,53 @@ fn shapes_that_no_device_holds_are_errors_at_once() {
             "{name}: {error}"
         );
     }
+}
+
+#[test]
+fn random_streams_are_operands_of_what_is_recorded_once() -> perpetua_tensor::Result<()> {
+    for device in devices() {
+        let drawn = compile(|x| {
+            let random = Random::from_stream(&x[0]);
+            Ok(vec![
+                random.bits([3, 50]),
+                random.bits([3, 50]),
+                random.normal([7]),
+                random.integers(0, 6, [1000]),
+            ])
+        });
+        let (given, other) = (
+            Random::new(1 << 40 | 9, &device),
+            Random::new(1 << 40 | 9, &device),
+        );
+        let mut seen: Vec<Vec<u32>> = Vec::new();
+        for _ in 0..3 {
+            let all = drawn.call(&[&given.stream()])?;
+            // The first of a stream are those that it gives where it comes from.
+            let bits = all[0].to_vec::<u32>()?;
+            assert_eq!(bits, other.bits([3, 50]).to_vec::<u32>()?);
+            seen.extend([bits, all[1].to_vec::<u32>()?]);
+            assert!(all[2].to_vec::<f32>()?.iter().all(|x| x.abs() < 6.0));
+            let dice = all[3].bincount(6).to_vec::<i32>()?;
+            assert!(dice.iter().all(|count| (120..215).contains(count)), "{dice:?}");
+        }
+        assert_eq!(drawn.captures(), 1);
+        for (i, bits) in seen.iter().enumerate() {
+            assert!(seen[..i].iter().all(|other| other != bits), "draw {i}");
+        }
+        // What a second draw is: the second word of the counter, by the plain evaluator.
+        let stream = given.stream();
+        let random = Random::from_stream(&stream);
+        let _first = random.bits([1]);
+        check("a second draw", &random.bits([40]));
+        let wrong = Random::from_stream(&stream.cast(DType::I32)).bits([2]);
+        let error = wrong.check().expect_err("no stream").to_string();
+        assert!(error.contains("four `u32`"), "{error}");
+        let inner = Random::from_stream(&stream)
+            .stream()
+            .check()
+            .expect_err("none")
+            .to_string();
+        assert!(inner.contains("hand in several"), "{inner}");
+    }
+    Ok(())
 }
