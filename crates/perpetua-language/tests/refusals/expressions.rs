@@ -6,7 +6,7 @@ use perpetua::prelude::*;
 
 #[kernel]
 fn iterators(x: &mut [f32]) {
-    let mut items = x.chunks(4).flat_map(|part| part.iter().skip(1));
+    let mut k = 0; let mut items = x.chunks(4).flat_map(|part| { k += 1; part });
     let all = x.iter().copied().collect::<Vec<f32>>();
     let sum = x.iter().filter(|v| **v > 2.0).chain(x.iter()).count();
     let moved: f32 = x.iter().map(move |v| v * 2.0).sum();

@@ -24,6 +24,12 @@ pub const PART: &str = "[start; len]";
 pub const PICK: &str = "[if there]";
 /// The method by which a loop over two iterators in turn says whose item it is: the first's where the receiver holds.
 pub const EITHER: &str = "[either]";
+/// The method, with another's name behind this, by which the reader says that the first argument holds where the receiver's type is an
+/// iterator without such a method of its own, and the second elsewhere.
+pub const ITERATED: &str = "[iterated] ";
+/// The method, with another's name behind this, by which a loop says that it takes that one for an iterator's: what has one of its own
+/// refuses that. It does nothing.
+pub const LACKS: &str = "[lacks] ";
 /// The method by which the reader says `Reverse(x)`: a value in the other order.
 pub const REVERSED: &str = "[reversed]";
 
@@ -390,6 +396,8 @@ pub enum StructName {
     Variant(Box<TypeMember>),
     /// `Range`, or `RangeInclusive` where it has its end; the fields are `start` and `end`.
     Range(bool),
+    /// The numbers of a range in steps: the fields are `first`, `step` and `count`.
+    Steps,
 }
 
 /// What a `for` loop counts: `start..end`, changed by the adaptors in the order written.

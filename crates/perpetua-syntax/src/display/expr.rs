@@ -315,6 +315,7 @@ impl Printer<'_, '_> {
             StructName::Path(path) => self.path(*path, "::"),
             StructName::SelfType => self.text("Self"),
             StructName::Variant(member) => self.member(member),
+            StructName::Steps => self.text("StepBy"),
             StructName::Range(closed) => self.text(if *closed { "RangeInclusive" } else { "Range" }),
         }
     }

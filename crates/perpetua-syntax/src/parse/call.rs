@@ -206,6 +206,11 @@ impl Reader {
         if let Some(ended) = self.read_chain_end(call) {
             return ended;
         }
+        self.read_late_end(call)
+    }
+
+    /// A method of what is no iterator.
+    pub(super) fn read_plain_method(&mut self, call: &syn::ExprMethodCall) -> ExprKind {
         let name = name_of(&call.method);
         if self.method.as_ref() == Some(&name)
             && matches!(peel(&call.receiver), syn::Expr::Path(path) if path.path.is_ident("self"))

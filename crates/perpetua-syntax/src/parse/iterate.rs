@@ -9,6 +9,7 @@ mod end;
 mod forms;
 mod index;
 mod item;
+mod late;
 mod mentioned;
 mod names;
 mod pick;
@@ -171,8 +172,7 @@ impl Reader {
 
     /// What a `for` loop or `zip` takes that is no plain range: a chain, a slice, an array.
     fn read_iterable(&mut self, value: &syn::Expr) -> Chain {
-        let line = line_of(value.span());
-        let mut chain = Chain::empty(line);
+        let mut chain = Chain::empty(line_of(value.span()));
         self.read_chain(value, &mut chain);
         chain
     }
@@ -221,6 +221,7 @@ impl Reader {
                 chain.advances = true;
             }
             other if let Some(bound) = self.bound_iterator(other) => self.read_bound(other, &bound, chain),
+            other if let Some(read) = self.read_late_items(other) => *chain = read,
             other => {
                 chain.owned = true;
                 let base = self.read_expr(other);

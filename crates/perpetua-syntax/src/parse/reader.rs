@@ -26,7 +26,7 @@ pub(super) struct Bounds {
 /// come out at once; [`Reader::finish`] gives the tree only where there were none.
 #[derive(Default)]
 pub(super) struct Reader {
-    errors: Option<syn::Error>,
+    pub(super) errors: Option<syn::Error>,
     /// Locals in scope, innermost last.
     locals: Vec<String>,
     /// How many of the locals in scope have a name.
@@ -62,6 +62,10 @@ pub(super) struct Reader {
     pub(super) dynamic: Option<Scalar>,
     /// What is computed before the call that is read.
     pub(super) hoisted: Vec<Stmt>,
+    /// How many ends of iterators it is in that are read as methods, too.
+    pub(super) late: u32,
+    /// Whether the loop that is read goes over what is no iterator by its type.
+    pub(super) plain: bool,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }

@@ -22,6 +22,7 @@
     clippy::unnecessary_lazy_evaluations,
     clippy::eq_op,
     clippy::toplevel_ref_arg,
+    for_loops_over_fallibles,
     reason = "kernels are written as users write them"
 )]
 
@@ -55,6 +56,7 @@ mod strangers;
 mod structs;
 mod sweep;
 mod traits;
+mod unseen;
 mod values;
 mod variants;
 mod wide;

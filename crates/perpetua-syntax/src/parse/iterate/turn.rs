@@ -462,6 +462,11 @@ impl Reader {
         expr: &syn::ExprForLoop,
         label: Option<String>,
     ) -> ExprKind {
+        let is_plain = std::mem::take(&mut self.plain);
+        if let (false, Some(late)) = (is_plain, self.read_late_for(expr, label.as_ref())) {
+            return late;
+        }
+        self.plain = is_plain;
         let chain = self.read_iterable(&expr.expr);
         let line = chain.line;
         let (mut stmts, looped) = self.read_loop(chain, label, |reader, item| {

@@ -3,6 +3,7 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::iter::StepBy;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -205,6 +206,17 @@ impl GenericStruct {
             false => GenericStruct::of::<Range<()>>("Range", false, params, fields),
             true => GenericStruct::of::<RangeInclusive<()>>("RangeInclusive", false, params, fields),
         }
+    }
+
+    /// The numbers of a range in steps: the first one, what is added for the next, and how many there are, which is a `usize`.
+    pub(crate) fn steps() -> Arc<GenericStruct> {
+        let fields = vec![
+            ("first", FieldType::Param(0)),
+            ("step", FieldType::Param(0)),
+            ("count", FieldType::Param(1)),
+        ];
+        let params = vec![TypeParam::Type, TypeParam::Type];
+        GenericStruct::of::<StepBy<Range<()>>>("StepBy", false, params, fields)
     }
 
     /// The description of a generic enum with data of the running program; `Key` is a type of its own. For `derive(GpuType)`.

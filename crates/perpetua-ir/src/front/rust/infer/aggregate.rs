@@ -104,6 +104,11 @@ impl Checker<'_> {
                 let of = Generic::Type(self.types.var(Kind::General));
                 Ok(self.types.instance(&GenericStruct::range(*closed), &[of], false))
             }
+            StructName::Steps => {
+                let of = Generic::Type(self.types.var(Kind::General));
+                let count = Generic::Type(Ty::USIZE);
+                Ok(self.types.instance(&GenericStruct::steps(), &[of, count], false))
+            }
             StructName::Path(path) => match path_meaning(&self.loaded, path.0, line)? {
                 Resolved::Type(desc) => Ok(Ty::from_desc(desc)),
                 Resolved::GenericStruct(of) => {

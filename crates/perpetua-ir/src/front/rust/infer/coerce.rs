@@ -124,6 +124,14 @@ impl Checker<'_> {
         }
     }
 
+    /// A reference to a place, which what is `mutable` may change.
+    pub(super) fn lent(&mut self, place: Expr, mutable: bool, line: u32) -> Result<Expr> {
+        if mutable {
+            self.assigned(&place)?;
+        }
+        self.borrow(place, mutable, line)
+    }
+
     /// `*expr` for an expression that is a reference; others as they are.
     pub(super) fn deref(&mut self, expr: Expr) -> Expr {
         match self.types.shallow(&expr.ty) {

@@ -35,9 +35,10 @@ impl Checker<'_> {
             let ty = Ty::Option(Rc::new(item.ty.clone()));
             return Ok(self.make(line, ty, ExprKind::Tuple(vec![there, item])));
         }
-        if name == syntax::REVERSED {
-            let value = self.expr(receiver, hint)?;
-            return self.reversed(value, line);
+        if name.starts_with('[')
+            && let Some(read) = self.readers_method(receiver, name, args, hint, line)?
+        {
+            return Ok(read);
         }
         // What a conversion gives is said behind it.
         let wanted = match (&receiver.kind, name, hint) {
@@ -100,6 +101,9 @@ impl Checker<'_> {
         let ty = self.peeled(&receiver.ty);
         if let Some(range) = self.range_of(&ty) {
             return self.range_method(receiver, range, name, args, line);
+        }
+        if let Some(item) = self.steps_of(&ty) {
+            return self.steps_method(receiver, item, name, args, line);
         }
         let known = match &ty {
             Ty::Scalar(scalar) => methods::lookup(*scalar, name).is_ok(),

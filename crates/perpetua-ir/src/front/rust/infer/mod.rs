@@ -29,6 +29,7 @@ mod scalar_consts;
 mod signature;
 pub(crate) mod slice;
 mod slice_code;
+mod steps;
 pub(crate) mod tree;
 pub(crate) mod ty;
 mod variant;

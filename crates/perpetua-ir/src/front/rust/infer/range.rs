@@ -2,6 +2,7 @@
 //! ends itself; this is for the results of functions and their like.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, Type, Variant};
@@ -76,7 +77,7 @@ impl Writer {
     }
 
     /// How many numbers the receiver has. The way from its first to its last may be longer than their type has numbers.
-    fn length_of_range(self, closed: bool) -> syntax::Expr {
+    pub(super) fn length_of_range(self, closed: bool) -> syntax::Expr {
         let wide = |name: &str| self.cast(self.end_of_range(name), Type::Scalar(Scalar::Usize));
         let mut way = self.binary(BinaryOp::Sub, wide("end"), wide("start"));
         if closed {
@@ -111,21 +112,26 @@ impl Checker<'_> {
 
     /// What a range goes over, and whether it has its end; `None` of what is no range.
     pub(super) fn range_of(&self, ty: &Ty) -> Option<(Ty, bool)> {
-        let (of, item) = match self.types.shallow(ty) {
-            Ty::Instance(of, args) => match args.first() {
-                Some(Generic::Type(item)) => (of, item.clone()),
-                _ => return None,
-            },
-            Ty::Struct(desc) => (
-                desc.of.as_ref()?.0.clone(),
-                Ty::from_desc(&desc.fields.first()?.ty),
-            ),
-            _ => return None,
-        };
+        let (of, item) = self.generic_of(ty)?;
         let closed = [false, true]
             .into_iter()
             .find(|closed| of == GenericStruct::range(*closed))?;
         Some((item, closed))
+    }
+
+    /// Of what generic struct a type is an instance, and of which type before all.
+    pub(super) fn generic_of(&self, ty: &Ty) -> Option<(Arc<GenericStruct>, Ty)> {
+        match self.types.shallow(ty) {
+            Ty::Instance(of, args) => match args.first() {
+                Some(Generic::Type(item)) => Some((of, item.clone())),
+                _ => None,
+            },
+            Ty::Struct(desc) => {
+                let (of, _) = desc.of.as_ref()?;
+                Some((of.clone(), Ty::from_desc(&desc.fields.first()?.ty)))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a local is the reader's, whose names have spaces.
@@ -199,6 +205,10 @@ impl Checker<'_> {
                 let body = w.binary(BinaryOp::And, above, below);
                 self.written(range, Some(value), &body, Some(&Ty::BOOL), line)
             }
+            _ if super::steps::STEPPING.contains(&name) => {
+                let steps = self.steps_of_range(range, &item, closed)?;
+                self.steps_method(steps, item, name, args, line)
+            }
             (syntax::ELEMENT, [index]) => {
                 let index = self.expr_as(index, &Ty::USIZE)?;
                 let way = w.cast(w.local(ARGUMENT), Type::Infer);
@@ -231,6 +241,38 @@ impl Checker<'_> {
         let next = self.closure(&next_of(&w.local(name)), None);
         self.scopes.pop();
         Ok(self.behind_stmts(vec![bind], next?, line))
+    }
+
+    /// `base.get(range)`, or `get_mut`.
+    pub(super) fn option_of_range(
+        &mut self,
+        base: Expr,
+        mutable: bool,
+        range: Expr,
+        (item, closed): (Ty, bool),
+    ) -> Result<Expr> {
+        let line = range.line;
+        self.unify(line, &Ty::USIZE, &item)?;
+        let range = self.deref_all(range);
+        let base = self.lent(base, mutable, line)?;
+        let w = Writer(line);
+        let end_of = |name: &str| {
+            let (base, name) = (Box::new(w.local(ARGUMENT)), name.to_owned());
+            w.expr(syntax::ExprKind::Field { base, name })
+        };
+        let (start, last) = (end_of("start"), end_of("end"));
+        // An end beyond all numbers is beyond the slice, too.
+        let end = match closed {
+            true => w.method(last.clone(), "saturating_add", vec![w.int(1)]),
+            false => last.clone(),
+        };
+        let op = if closed { BinaryOp::Lt } else { BinaryOp::Le };
+        let within = w.binary(op, last, w.len(RECEIVER));
+        let ordered = w.binary(BinaryOp::Le, start.clone(), end.clone());
+        let len = w.method(end, "wrapping_sub", vec![start.clone()]);
+        let part = w.method(w.local(RECEIVER), syntax::PART, vec![start, len]);
+        let body = w.method(part, syntax::PICK, vec![w.binary(BinaryOp::And, ordered, within)]);
+        self.written(base, Some(range), &body, None, line)
     }
 
     /// `base[range]`.

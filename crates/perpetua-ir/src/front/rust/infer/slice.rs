@@ -121,17 +121,13 @@ impl Checker<'_> {
                 self.written(place, Some(value), &Writer(line).contains(), None, line)
             }
             ("copy_from_slice" | "clone_from_slice", [from]) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 let from = self.expr(from, None)?;
                 self.written(place, Some(from), &Writer(line).copy(), None, line)
             }
             ("split_first" | "split_last" | "split_first_mut" | "split_last_mut", []) => {
                 let mutable = name.ends_with("_mut");
-                if mutable {
-                    self.assigned(&place)?;
-                }
-                let place = self.borrow(place, mutable, line)?;
+                let place = self.lent(place, mutable, line)?;
                 let first = name.starts_with("split_first");
                 self.written(place, None, &Writer(line).split_end(first), None, line)
             }
@@ -144,8 +140,7 @@ impl Checker<'_> {
                 self.written(place, Some(other), &body, None, line)
             }
             ("rotate_left" | "rotate_right", [by]) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 let by = self.expr_as(by, &Ty::USIZE)?;
                 let body = Writer(line).rotate(name == "rotate_left");
                 self.written(place, Some(by), &body, None, line)
@@ -180,8 +175,7 @@ impl Checker<'_> {
             }
             ("select_nth_unstable", [_])
             | ("select_nth_unstable_by" | "select_nth_unstable_by_key", [_, _]) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 let at = match args.first() {
                     Some(at) => Some(self.expr_as(at, &Ty::USIZE)?),
                     None => None,
@@ -207,13 +201,11 @@ impl Checker<'_> {
                 self.written(place, Some(other), &body, None, line)
             }
             ("fill_with", [function]) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 self.written(place, None, &Writer(line).fill_with(function), None, line)
             }
             ("swap_with_slice", [other]) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 let other = self.expr(other, None)?;
                 self.written(place, Some(other), &Writer(line).swap_all(), None, line)
             }
@@ -227,8 +219,7 @@ impl Checker<'_> {
             }
             ("sort" | "sort_unstable", [])
             | ("sort_by" | "sort_by_key" | "sort_unstable_by" | "sort_unstable_by_key", [_]) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 let how = match args.first() {
                     None => SortBy::Order,
                     Some(function) if name.ends_with("key") => SortBy::Key(function),
@@ -237,8 +228,7 @@ impl Checker<'_> {
                 self.written(place, None, &Writer(line).sort(&how), None, line)
             }
             ("reverse", []) => {
-                self.assigned(&place)?;
-                let place = self.borrow(place, true, line)?;
+                let place = self.lent(place, true, line)?;
                 self.written(place, None, &Writer(line).reverse(), None, line)
             }
             ("map", [function]) if let Ty::Array(_, len) = self.types.shallow(&place.ty) => {
@@ -427,7 +417,15 @@ impl Checker<'_> {
             _ => return Ok(None),
         };
         let index = match (name, args) {
-            ("get" | "get_mut", [index]) => Some(self.expr_as(index, &Ty::USIZE)?),
+            ("get" | "get_mut", [index]) => {
+                let index = self.expr(index, Some(&Ty::USIZE))?;
+                if let Some(range) = self.range_of(&self.peeled(&index.ty)) {
+                    return self
+                        .option_of_range(place, name == "get_mut", index, range)
+                        .map(Some);
+                }
+                Some(self.coerce(index, &Ty::USIZE)?)
+            }
             ("first" | "last" | "first_mut" | "last_mut", []) => None,
             _ => return Ok(None),
         };
