@@ -1,6 +1,8 @@
 //! `perpetua check`: whether each kernel of a package, or of files, can be lowered, verified and rendered for each target. Programs
 //! of a package say it themselves, before their `main`; nothing of theirs runs. Must not know how.
 
+mod instances;
+
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -16,6 +18,7 @@ use super::Failure;
 use super::emit;
 use super::say::{self, say};
 use super::source::{self, File};
+use instances::Tried;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -61,11 +64,11 @@ impl On {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let is_source = |arg: &OsString| Path::new(arg).extension().is_some_and(|ext| ext == "rs");
     let (what, on) = args.options_behind()?;
-    let (count, found) = match what.iter().any(is_source) {
+    let found = match what.iter().any(is_source) {
         true => of_files(&what)?,
         false => of_package(&what)?,
     };
-    told(count, &found, &on)
+    found.told(&on)
 }
 
 impl Args {
@@ -94,48 +97,71 @@ impl Args {
     }
 }
 
-/// Shows what is refused, and says how many kernels that are.
-fn told(count: usize, found: &[Refusal], on: &[On]) -> Result<(), Failure> {
-    let (mut refused, mut shown) = (HashSet::new(), HashSet::new());
-    let mut elsewhere: BTreeMap<&str, HashSet<_>> = BTreeMap::new();
-    for refusal in found {
-        let kernel = (&refusal.kernel, &refusal.file);
-        let target = refusal.target.as_deref();
-        if let Some(target) = target.filter(|target| !on.iter().any(|on| on.is(target))) {
-            elsewhere.entry(target).or_default().insert(kernel);
-            continue;
+/// What was found.
+#[derive(Default)]
+struct Found {
+    /// How many kernels were checked.
+    count: usize,
+    /// What of them is refused.
+    refused: Vec<Refusal>,
+    /// Of each file in which something is refused before its kernels are looked at, how much that is.
+    mistakes: Vec<String>,
+}
+
+impl Found {
+    /// Shows what is refused, and says how many kernels that are.
+    fn told(&self, on: &[On]) -> Result<(), Failure> {
+        let count = self.count;
+        let (mut refused, mut shown) = (HashSet::new(), HashSet::new());
+        let mut elsewhere: BTreeMap<&str, HashSet<_>> = BTreeMap::new();
+        for refusal in &self.refused {
+            let kernel = (&refusal.kernel, &refusal.file);
+            let target = refusal.target.as_deref();
+            if let Some(target) = target.filter(|target| !on.iter().any(|on| on.is(target))) {
+                elsewhere.entry(target).or_default().insert(kernel);
+                continue;
+            }
+            refused.insert(kernel);
+            // Instances of a generic kernel may have one mistake.
+            if shown.insert((
+                target,
+                &refusal.file,
+                refusal.line,
+                &refusal.place,
+                &refusal.cause,
+            )) {
+                show(refusal, target);
+            }
         }
-        refused.insert(kernel);
-        // Instances of a generic kernel may have one mistake.
-        if shown.insert((
-            target,
-            &refusal.file,
-            refusal.line,
-            &refusal.place,
-            &refusal.cause,
-        )) {
-            show(refusal, target);
+        let kernels = if count == 1 { "kernel" } else { "kernels" };
+        if !elsewhere.is_empty() {
+            let each = elsewhere
+                .iter()
+                .map(|(target, kernels)| format!("{} not for {target}", kernels.len()));
+            let each = each.collect::<Vec<_>>().join(", ");
+            let options = [On::Ptx, On::CudaC, On::Wgsl, On::Msl].into_iter();
+            let options = options.filter(|on| elsewhere.keys().any(|target| on.is(target)));
+            let options =
+                options.filter_map(|on| Some(format!("`--on {}`", on.to_possible_value()?.get_name())));
+            let options = options.collect::<Vec<_>>().join(", ");
+            say(format!(
+                "note: of {count} {kernels}, {each}: {options} shows which and why"
+            ));
         }
+        match (refused.len(), &self.mistakes[..]) {
+            (0, []) => say(format!("{count} {kernels} checked, none refused")),
+            (n, []) => return Err(format!("{n} of {count} {kernels} refused").into()),
+            (_, mistakes) if count == 0 => return Err(mistakes.join(", ").into()),
+            (n, mistakes) => {
+                return Err(format!(
+                    "{}; of the other {kernels}, {n} of {count} refused",
+                    mistakes.join(", ")
+                )
+                .into());
+            }
+        }
+        Ok(())
     }
-    let kernels = if count == 1 { "kernel" } else { "kernels" };
-    if !elsewhere.is_empty() {
-        let each = elsewhere
-            .iter()
-            .map(|(target, kernels)| format!("{} not for {target}", kernels.len()));
-        let each = each.collect::<Vec<_>>().join(", ");
-        let options = [On::Ptx, On::CudaC, On::Wgsl, On::Msl].into_iter();
-        let options = options.filter(|on| elsewhere.keys().any(|target| on.is(target)));
-        let options = options.filter_map(|on| Some(format!("`--on {}`", on.to_possible_value()?.get_name())));
-        let options = options.collect::<Vec<_>>().join(", ");
-        say(format!(
-            "note: of {count} {kernels}, {each}: {options} shows which and why"
-        ));
-    }
-    match refused.len() {
-        0 => say(format!("{count} {kernels} checked, none refused")),
-        n => return Err(format!("{n} of {count} {kernels} refused").into()),
-    }
-    Ok(())
 }
 
 /// Shows a mistake under its line.
@@ -158,36 +184,58 @@ fn show(refusal: &Refusal, target: Option<&str>) {
     File::new(&path, &text).not_lowered(&error);
 }
 
-/// The kernels of files: how many, and what of them is refused.
-fn of_files(files: &[OsString]) -> Result<(usize, Vec<Refusal>), Failure> {
-    let (mut count, mut found) = (0, Vec::new());
+/// The kernels of files.
+fn of_files(files: &[OsString]) -> Result<Found, Failure> {
+    let mut found = Found::default();
     for path in files {
         let text = source::read(Path::new(path))?;
         let file = File::new(path, &text);
-        let all = file.all_kernels()?;
-        let handlers = emit::handlers(&file)?;
-        if all.is_empty() && handlers.is_empty() {
+        let (all, refused) = file.kernels_and_refusals()?;
+        let handlers = match refused {
+            None => emit::handlers(&file)?,
+            Some(error) => {
+                found.mistakes.push(file.refused(error).to_string());
+                Vec::new()
+            }
+        };
+        if all.is_empty() && handlers.is_empty() && found.mistakes.is_empty() {
             return Err(format!("{} has no function marked #[kernel] or #[ring_kernel]", file.name).into());
         }
         for (name, function, how) in handlers {
-            count += 1;
-            found.extend(on_targets(&name, &function, &how));
+            found.count += 1;
+            found.refused.extend(on_targets(&name, &function, &how));
         }
         for kernel in &all {
-            if !kernel.function.tree()?.generics.is_empty() {
+            let all = match kernel.function.tree()?.generics.is_empty() {
+                true => Tried::Refused(on_targets(&kernel.name, &kernel.function, &kernel.how)),
+                false => instances::tried(kernel)?,
+            };
+            let (known, refused) = match all {
+                Tried::As(name, refused) => {
+                    say(format!(
+                        "note: `{}` of {} was checked as `{}`",
+                        say::name(&kernel.name),
+                        file.name,
+                        say::name(&name)
+                    ));
+                    (true, refused)
+                }
+                Tried::Refused(refused) => (true, refused),
+                Tried::Unknown => (false, Vec::new()),
+            };
+            found.count += usize::from(known);
+            found.refused.extend(refused);
+            if !known {
                 say(format!(
                     "note: `{0}` of {1} is generic and was not checked: `perpetua emit {1} '{0}::<…>'` and `perpetua run` take its arguments, and \
                      `perpetua check` of a package finds those that its programs use",
                     say::name(&kernel.name),
                     file.name
                 ));
-                continue;
             }
-            count += 1;
-            found.extend(on_targets(&kernel.name, &kernel.function, &kernel.how));
         }
     }
-    Ok((count, found))
+    Ok(found)
 }
 
 /// What cargo says of what it has built, as far as it is needed.
@@ -197,7 +245,7 @@ struct Artifact {
 }
 
 /// The kernels of a package's programs.
-fn of_package(options: &[OsString]) -> Result<(usize, Vec<Refusal>), Failure> {
+fn of_package(options: &[OsString]) -> Result<Found, Failure> {
     let root = root(options)?;
     let mut command = cargo();
     command.args(["build", "--message-format=json-render-diagnostics"]);
@@ -304,16 +352,16 @@ fn ask(program: &Path, report: &Path, root: &Path) -> Result<bool, Failure> {
 }
 
 /// Reads a report.
-fn read(report: &str, root: &Path) -> (usize, Vec<Refusal>) {
-    let (mut count, mut name, mut found) = (0, "", Vec::new());
+fn read(report: &str, root: &Path) -> Found {
+    let (mut found, mut name) = (Found::default(), "");
     for line in report.lines() {
         let parts: Vec<&str> = line.split(BETWEEN).collect();
         match *parts.as_slice() {
             ["kernel", kernel, ..] => {
-                count += 1;
+                found.count += 1;
                 name = kernel;
             }
-            ["refused", target, file, line, start, end, cause] => found.push(Refusal {
+            ["refused", target, file, line, start, end, cause] => found.refused.push(Refusal {
                 kernel: name.to_owned(),
                 target: (!target.is_empty()).then(|| target.to_owned()),
                 file: root.join(file).to_string_lossy().into_owned(),
@@ -324,5 +372,5 @@ fn read(report: &str, root: &Path) -> (usize, Vec<Refusal>) {
             _ => {}
         }
     }
-    (count, found)
+    found
 }

@@ -55,21 +55,21 @@ fn kernels_of_files_are_refused_where_they_stand() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("k.rs"), TEXT).unwrap();
     let (passed, said) = check(folder.path(), &["k.rs"]);
-    let expected = "note: `generic` of k.rs is generic and was not checked: `perpetua emit k.rs 'generic::<…>'` and `perpetua run` take its arguments, and `perpetua check` of a package finds those that its programs use
+    let expected = "note: `generic` of k.rs was checked as `generic::<f32>`
 error: `f32` has no method `half_up` in kernels: write it as a `#[device]` function
   --> k.rs:10:12
    |
 10 |     x[0] = x[1].half_up();
    |            ^^^^^^^^^^^^^^
 
-error: the barrier is not reached by all lanes of a block together: they part at the `if` in line 20, because `thread_idx.x` is each lane's own (line 20); move the barrier out of it
+error: the barrier is not reached by all lanes of a block together: they part at the `if` in line 20, because `global_id_x()` is each lane's own (line 20); move the barrier out of it
   --> k.rs:21:9
    |
 21 |         sync_threads();
    |         ^^^^^^^^^^^^^^^
 
-note: of 4 kernels, 1 not for MSL: `--on msl` shows which and why
-error: 2 of 4 kernels refused
+note: of 5 kernels, 1 not for MSL: `--on msl` shows which and why
+error: 2 of 5 kernels refused
 ";
     assert_eq!((passed, &*said), (false, expected));
     fs::write(
@@ -81,7 +81,61 @@ error: 2 of 4 kernels refused
     assert_eq!((passed, &*said), (true, "1 kernel checked, none refused\n"));
     let (passed, said) = check(folder.path(), &["k.rs", "--on", "msl"]);
     assert!(!passed && said.contains("needs f64, which MSL lacks"), "{said}");
-    assert!(said.contains("error: 3 of 4 kernels refused"), "{said}");
+    assert!(said.contains("error: 3 of 5 kernels refused"), "{said}");
+}
+
+#[test]
+fn what_is_refused_leaves_the_other_kernels_to_be_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "use perpetua::prelude::*;
+
+#[device]
+fn named(x: u32) -> String {
+    x.to_string()
+}
+
+#[kernel]
+fn calls(y: &mut [u32]) {
+    let name = named(y[0]);
+}
+
+#[kernel]
+fn fine(y: &mut [u32]) {
+    y[0] = 1;
+}
+
+#[kernel]
+fn narrow<T: Copy, const N: usize>(x: &[T], y: &mut [T]) {
+    y[0] = x[N].halves();
+}
+
+#[kernel]
+fn even<const N: usize>(y: &mut [u32]) {
+    let all = [1u32; N];
+    y[0] = all[3];
+}
+
+#[kernel]
+fn always<const N: usize>(y: &mut [u32]) {
+    y[N] = 1.5f32.half_up() as u32;
+}
+";
+    fs::write(folder.path().join("k.rs"), text).unwrap();
+    let (passed, said) = check(folder.path(), &["k.rs"]);
+    assert!(!passed);
+    for part in [
+        "the type `String`",
+        "`named` cannot be used in a kernel: it is refused where it stands\n  --> k.rs:10:",
+        "note: `narrow` of k.rs is generic and was not checked",
+        "note: `even` of k.rs was checked as `even::<4>`",
+        "`f32` has no method `half_up` in kernels",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(
+        said.ends_with("; of the other kernels, 2 of 4 refused\n"),
+        "{said}"
+    );
 }
 
 #[test]

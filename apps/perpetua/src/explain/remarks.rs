@@ -8,6 +8,8 @@ use perpetua_cpu::interp::{Apart, Done, Note, Noted};
 use perpetua_ir::pass::checks::{Check, Checked, Proof};
 use perpetua_ir::verify::Divergence;
 
+use crate::source::spoken;
+
 /// Where something is so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -153,21 +155,7 @@ impl Found<'_> {
         let line = line
             .and_then(|line| self.text.lines().nth(line))
             .unwrap_or_default();
-        for axis in ["x", "y", "z"] {
-            let named = format!("`thread_idx.{axis}`");
-            if !why.what.contains(&named) {
-                continue;
-            }
-            let mut known = ["global_id", "local_id", "thread_idx"]
-                .iter()
-                .map(|name| format!("{name}_{axis}()"));
-            let written = match known.find(|name| line.contains(name)) {
-                Some(name) => format!("`{name}`"),
-                None => format!("the lane's index in {axis}"),
-            };
-            return why.what.replace(&named, &written);
-        }
-        why.what.clone()
+        spoken(&why.what, line)
     }
 
     /// What the host evaluates, and divisions that are checked.

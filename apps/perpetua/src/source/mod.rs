@@ -8,7 +8,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use perpetua_ir::front::rust::{FileKernel, Files, Instantiation, SourceError, kernels_in_crates, lower};
+use perpetua_ir::front::rust::{
+    FileKernel, Files, Instantiation, SourceError, kernels_and_refusals, kernels_in_crates, lower,
+};
 use perpetua_ir::plain::misleads;
 use perpetua_ir::verify::{Verified, verify};
 
@@ -16,7 +18,7 @@ use super::Failure;
 use super::files::read_text;
 use super::say;
 use crates::Crates;
-pub(crate) use report::File;
+pub(crate) use report::{File, spoken};
 
 /// A file's text.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
@@ -142,6 +144,11 @@ impl File<'_> {
     /// All its kernels; there may be none.
     pub(crate) fn all_kernels(&self) -> Result<Vec<FileKernel>, Failure> {
         self.read(|beside, crates| kernels_in_crates(self.text, &self.known, beside, crates))
+    }
+
+    /// Its kernels but for those that are refused as they are read, and what is refused so.
+    pub(crate) fn kernels_and_refusals(&self) -> Result<(Vec<FileKernel>, Option<SourceError>), Failure> {
+        self.read(|beside, crates| kernels_and_refusals(self.text, &self.known, beside, crates))
     }
 
     /// Its kernels; the one that `wanted` names, or all.

@@ -153,7 +153,19 @@ impl File<'_> {
         self.marked_in(&self.known, title, title, line);
     }
 
+    /// A barrier's mistake names what parts lanes as the source does.
+    fn as_written(&self, title: &str) -> String {
+        let line = title.split_once(" is each lane's own (line ");
+        let line = line.and_then(|(_, rest)| rest.split(')').next()?.parse().ok());
+        let line = line.and_then(|line| self.line(line));
+        spoken(title, line.map_or("", |line| &self.text[line]))
+    }
+
     fn marked_in(&self, file: &str, title: &str, cause: &str, line: u32) {
+        let title = match *file == *self.known {
+            true => &self.as_written(title),
+            false => title,
+        };
         let place = self.place(file, line, |line| {
             let mut names = cause.split('`').skip(1).step_by(2);
             names.find_map(|name| named(line, name))
@@ -199,6 +211,25 @@ impl File<'_> {
         let snippet = Snippet::source(self.text).path(&*self.name).annotation(mark);
         Renderer::styled().render(&[group.element(snippet)])
     }
+}
+
+/// What parts lanes in this line, in the words of the source: the IR has one name for a lane's place, Rust several.
+pub(crate) fn spoken(what: &str, line: &str) -> String {
+    for axis in ["x", "y", "z"] {
+        let named = format!("`thread_idx.{axis}`");
+        if !what.contains(&named) {
+            continue;
+        }
+        let mut known = ["global_id", "local_id", "thread_idx"]
+            .iter()
+            .map(|name| format!("{name}_{axis}()"));
+        let written = match known.find(|name| line.contains(name)) {
+            Some(name) => format!("`{name}`"),
+            None => format!("the lane's index in {axis}"),
+        };
+        return what.replace(&named, &written);
+    }
+    what.to_owned()
 }
 
 /// Where a name stands in a line.

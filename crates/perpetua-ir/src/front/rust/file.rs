@@ -180,13 +180,31 @@ pub fn kernels_in_crates(
     files: Files<'_>,
     crates: Crates<'_>,
 ) -> Result<Vec<FileKernel>, SourceError> {
-    let items = parse::with_room(|| Items::collect(&parse::file(text, file)?, file, files, crates))?;
+    match kernels_and_refusals(text, file, files, crates)? {
+        (kernels, None) => Ok(kernels),
+        (_, Some(refused)) => Err(refused),
+    }
+}
+
+/// As [`kernels_in_crates`], with what is refused of the file beside the kernels of which nothing is: what they use and is refused
+/// refuses them when they are lowered.
+///
+/// # Errors
+/// The file does not parse.
+pub fn kernels_and_refusals(
+    text: &str,
+    file: &str,
+    files: Files<'_>,
+    crates: Crates<'_>,
+) -> Result<(Vec<FileKernel>, Option<SourceError>), SourceError> {
+    let parsed = parse::with_room(|| Ok(Items::collect(&parse::file(text, file)?, file, files, crates)))?;
+    let (items, refused) = parsed;
     let items = Arc::new(items);
     let own = items
         .kernels
         .iter()
         .filter(|kernel| items.root_of(&kernel.path) == 0);
-    Ok(own
+    let kernels = own
         .filter_map(|kernel| {
             let Kernel { path, how, .. } = kernel;
             let name = path.last()?.clone();
@@ -206,5 +224,6 @@ pub fn kernels_in_crates(
                 _ => None,
             }
         })
-        .collect())
+        .collect();
+    Ok((kernels, refused))
 }

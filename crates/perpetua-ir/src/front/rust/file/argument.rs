@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use perpetua_syntax::DecodeError;
 use perpetua_syntax::{Generic, InScope, PathRef, PathSegment, PathUsage, parse};
 
 use super::lookup::Refusal;
 use super::{FileKernel, Items, ModulePath};
 use crate::front::rust::describe::ConstValue;
-use crate::front::rust::instantiate::GenericValue;
+use crate::front::rust::instantiate::{GenericValue, Instantiation};
 use crate::front::rust::resolve::Resolved;
 use crate::ir::Scalar;
 
@@ -25,7 +26,55 @@ impl fmt::Debug for Scope {
     }
 }
 
+/// What types and numbers are likely arguments, the likeliest first.
+const TYPES: [&str; 7] = ["f32", "u32", "i32", "f64", "u64", "u8", "f16"];
+const NUMBERS: [&str; 14] = [
+    "4", "16", "1", "2", "3", "8", "32", "64", "128", "256", "512", "1024", "0", "5",
+];
+const BOOLS: [&str; 2] = ["true", "false"];
+
+/// The likely arguments of a parameter; none where it takes a function.
+fn likely(param: &Generic) -> &'static [&'static str] {
+    match param {
+        Generic::Type { call: None, .. } => &TYPES,
+        Generic::Type { .. } => &[],
+        Generic::Const {
+            ty: perpetua_syntax::Scalar::Bool,
+            ..
+        } => &BOOLS,
+        Generic::Const { .. } => &NUMBERS,
+    }
+}
+
 impl FileKernel {
+    /// Instances of a generic kernel with likely arguments, each with its name, for who wants to know whether it is a kernel at all and has no
+    /// arguments; none of a kernel that takes a function. Not all of them need to be kernels.
+    ///
+    /// # Errors
+    /// The kernel's tree cannot be read.
+    pub fn likely_instances(&self) -> Result<Vec<(String, Instantiation)>, DecodeError> {
+        let tree = self.function.tree()?;
+        let choices: Vec<_> = tree.generics.iter().map(likely).collect();
+        let turns = match choices.iter().any(|choice| choice.is_empty()) {
+            true => 0,
+            false => choices.iter().map(|choice| choice.len()).max().unwrap_or(0),
+        };
+        let instance = |turn: usize| {
+            let texts = choices.iter();
+            let texts: Vec<&str> = texts
+                .filter_map(|choice| choice.get(turn % choice.len()).copied())
+                .collect();
+            let generics = tree.generics.iter().zip(&texts);
+            let generics = generics.map(|(param, text)| self.generic(param, text).ok());
+            let how = Instantiation {
+                generics: generics.collect::<Option<_>>()?,
+                ..self.how.clone()
+            };
+            Some((format!("{}::<{}>", self.name, texts.join(", ")), how))
+        };
+        Ok((0..turns).filter_map(instance).collect())
+    }
+
     /// Reads an argument of the kernel's `param` as it stands in Rust: for a type a scalar's name (`f32`), a struct or another type of the
     /// file, an array or a tuple; for a constant a literal or an expression of the file's constants; for what is called a device function of the file.
     ///

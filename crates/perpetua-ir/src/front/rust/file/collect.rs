@@ -20,6 +20,9 @@ use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::resolve::members::MemberKind;
 use crate::front::rust::source::{SourceError, SourceRefusal};
 
+/// Why nothing uses what is refused.
+const REFUSED: &str = "it is refused where it stands";
+
 pub(super) struct Collector<'f> {
     pub(super) items: Items,
     /// The kernels around handlers, where these are collected, too.
@@ -37,13 +40,13 @@ pub(super) struct Collector<'f> {
 }
 
 impl Items {
-    /// The items of a parsed file, and of its modules in files of their own.
+    /// The items of a parsed file, and of its modules in files of their own, and what of them is refused.
     pub(super) fn collect(
         parsed: &syn::File,
         file: &str,
         files: Files<'_>,
         crates: Crates<'_>,
-    ) -> Result<Items, SourceError> {
+    ) -> (Items, Option<SourceError>) {
         Items::collect_with(&[parsed], Beside::of(file, files), file, None, &[], crates)
     }
 
@@ -56,7 +59,10 @@ impl Items {
         types: &[(&str, TypeDesc)],
     ) -> Result<Items, SourceError> {
         let beside = Beside::of(file, files);
-        Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types, crates)
+        match Items::collect_with(parsed, beside, file, Some(Rc::new(templates)), types, crates) {
+            (items, None) => Ok(items),
+            (_, Some(refused)) => Err(refused),
+        }
     }
 
     fn collect_with(
@@ -66,7 +72,7 @@ impl Items {
         templates: Option<Rc<Templates>>,
         types: &[(&str, TypeDesc)],
         crates: Crates<'_>,
-    ) -> Result<Items, SourceError> {
+    ) -> (Items, Option<SourceError>) {
         let mut collector = Collector {
             items: Items {
                 file: file.to_owned(),
@@ -92,16 +98,17 @@ impl Items {
         }
         collector.standard_library(types);
         // One file after the other, as they are mended.
-        let Some((file, _)) = collector.errors.first().cloned() else {
-            collector.items.settle();
-            return Ok(collector.items);
-        };
-        let errors = collector.errors.into_iter();
-        let refusals = errors.filter(|(of, _)| *of == file).map(|(_, refusal)| refusal);
-        Err(SourceError {
-            refusals: refusals.collect(),
-            file,
-        })
+        let first = collector.errors.first().map(|(file, _)| file.clone());
+        let refused = first.map(|file| {
+            let errors = collector.errors.into_iter();
+            let refusals = errors.filter(|(of, _)| *of == file).map(|(_, refusal)| refusal);
+            SourceError {
+                refusals: refusals.collect(),
+                file,
+            }
+        });
+        collector.items.settle();
+        (collector.items, refused)
     }
 }
 
@@ -274,11 +281,12 @@ impl Collector<'_> {
     /// Collects a function that kernels can call.
     pub(super) fn device(&mut self, item: &syn::ItemFn, module: &ModulePath) {
         let read = parse::read_function(item, FunctionKind::Device, &self.items.file);
-        if let Some(read) = self.keep(read) {
-            let kind = ItemKind::Function(Arc::new(read.tree));
-            self.insert(module, &item.sig.ident, &[Space::Values], kind);
-            self.inner(item, module);
-        }
+        let kind = match self.keep(read) {
+            Some(read) => ItemKind::Function(Arc::new(read.tree)),
+            None => ItemKind::Unusable(REFUSED.to_owned()),
+        };
+        self.insert(module, &item.sig.ident, &[Space::Values], kind);
+        self.inner(item, module);
     }
 
     /// Collects a kernel with the options of its attribute.
@@ -343,7 +351,7 @@ impl Collector<'_> {
             match self.keep(parse::read_gpu_type(&input)) {
                 Some(parse::GpuType::Struct(read)) => ItemKind::Struct(read.tree),
                 Some(parse::GpuType::Enum(tree)) => ItemKind::Enum(tree),
-                None => return,
+                None => ItemKind::Unusable(REFUSED.to_owned()),
             }
         } else {
             ItemKind::Unusable(lacking(&input))
@@ -389,10 +397,12 @@ impl Collector<'_> {
                 syn::ImplItem::Type(member) => (plain(&member.ident), alias(&member.ident, &member.ty)),
                 syn::ImplItem::Fn(member) if is_marked || marks_of(&member.attrs).0 == Mark::Device => {
                     let read = parse::read_method(member, item, &file);
+                    let name = plain(&member.sig.ident);
                     let Some(read) = self.keep(read) else {
+                        let kind = ItemKind::Unusable(REFUSED.to_owned());
+                        members.push((name, Item { module, kind }));
                         continue;
                     };
-                    let name = plain(&member.sig.ident);
                     // Several blocks of traits may have methods of a name.
                     let within = format!("{}::{name} {}", owner.join("::"), self.items.blocks.len());
                     module = self.inner_of(&member.block, &within, &module);
