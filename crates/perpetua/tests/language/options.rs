@@ -140,3 +140,37 @@ fn options_are_gone_over() {
     let x: Vec<f32> = (0..64).map(|i| (i * 37 % 64) as f32 * 0.125 - 4.0).collect();
     check(looped::kernel(), looped, &x, &[[0.0f32; 4]; 64]);
 }
+
+/// References to elements that are not there, in what branches give.
+#[kernel]
+fn elements(x: &[f32], y: &mut [[f32; 4]]) {
+    let i = global_id_x();
+    let behind = (2 * i).checked_sub(5).and_then(|at| x.get(at));
+    let (beside, by) = if i % 3 == 0 {
+        (x.get(i + 40), 2.0)
+    } else {
+        (x.get(i), 3.0)
+    };
+    let pair = match i % 4 {
+        1 => [x.get(3 * i), x.first()],
+        2 => [x.last(), None],
+        _ => [None, x.get(i + 3)],
+    };
+    let found = (i > 7).then(|| x.get(i * i)).ok_or(i);
+    y[i] = [
+        behind.map_or(-1.0, |v| *v),
+        beside.copied().unwrap_or(by),
+        pair.into_iter().flatten().sum(),
+        match found {
+            Ok(Some(v)) => *v,
+            Ok(None) => 0.25,
+            Err(at) => at as f32,
+        },
+    ];
+}
+
+#[test]
+fn elements_that_are_not_there_are_not_looked_at() {
+    let x: Vec<f32> = (0..64).map(|i| (i * 37 % 64) as f32 * 0.125 - 4.0).collect();
+    check(elements::kernel(), elements, &x, &[[0.0f32; 4]; 64]);
+}

@@ -5,6 +5,7 @@
 
 use super::part::holds_reference;
 use super::tidy::WHICH;
+use super::types::held;
 use super::value::{Slot, Src, Val};
 use super::{Emitter, Result, Return};
 use crate::front::rust::infer::tree::{Block, Expr, TargetId};
@@ -40,14 +41,15 @@ impl Emitter<'_> {
 
     /// A slot for values of this type.
     pub(super) fn slot(&mut self, ty: &Ty, name: &str, line: u32) -> Result<Slot> {
-        if let Ty::Option(some) = self.scope.f.types.deep(ty, true)
-            && holds_reference(&self.ty(&some))
+        let ty = self.ty(ty);
+        if let Ty::Tuple(parts) = &ty
+            && let Some(some) = held(parts).filter(|some| holds_reference(some))
         {
             let there = self.slot(&Ty::BOOL, name, line)?;
-            let value = self.slot(&some, name, line)?;
+            let value = self.slot(some, name, line)?;
             return Ok(Slot::There(Box::new(there), Box::new(value)));
         }
-        match self.ty(ty) {
+        match ty {
             Ty::Never => Ok(Slot::Tuple(Vec::new())),
             Ty::Tuple(elements) => Ok(Slot::Tuple(
                 elements

@@ -182,6 +182,14 @@ pub(super) fn plain(ty: &Ty) -> Ty {
     }
 }
 
+/// What an `Option` holds, of its parts as [`plain`] has them.
+pub(super) fn held(parts: &[Ty]) -> Option<&Ty> {
+    match parts {
+        [Ty::Tag(of), some] if Arc::ptr_eq(of, &OPTION) => Some(some),
+        _ => None,
+    }
+}
+
 /// `Option` and `Result` as enums with data, of which the variant is a `bool`.
 static OPTION: LazyLock<Arc<StructDesc>> =
     LazyLock::new(|| standard("Option", [("None", 1..1), ("Some", 1..2)]));
