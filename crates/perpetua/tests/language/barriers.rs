@@ -69,3 +69,30 @@ fn a_counter_serves_a_lane_and_then_its_block() {
         2 * block[31 - t] + 2 + 6 + 4 * t as u32
     });
 }
+
+/// Shared numbers that lanes count in, set and read all at once.
+#[kernel]
+fn bounds(x: &[u32], y: &mut [u32]) {
+    let bounds = shared_array::<[[u32; 2]; 2]>();
+    let i = global_id_x();
+    if local_id_x() == 0 {
+        *bounds = [[u32::MAX, 0], [3, 0]];
+    }
+    sync_threads();
+    atomic_min(&mut bounds[0][0], x[i]);
+    atomic_max(&mut bounds[0][1], x[i]);
+    atomic_add(&mut bounds[1][1], x[i]);
+    sync_threads();
+    let [[least, greatest], last] = *bounds;
+    let copy = *bounds;
+    y[i] = least + 1000 * greatest + 1_000_000 * last[0] + last[1] + copy[local_id_x() % 2][1];
+}
+
+#[test]
+fn atomics_of_a_shared_array_are_set_and_read_whole() {
+    each_block(bounds::kernel(), |x, i| {
+        let (least, greatest) = (x.iter().min().unwrap(), x.iter().max().unwrap());
+        let sum: u32 = x.iter().sum();
+        least + 1000 * greatest + 3_000_000 + sum + [*greatest, sum][i % 2]
+    });
+}

@@ -3,7 +3,7 @@
 
 use super::super::c_like::array_levels;
 use super::scalar;
-use crate::ir::{Base, Effect, Inst, Kernel, Op, ParamKind, Place, Scalar, Type};
+use crate::ir::{Base, Effect, Inst, Kernel, Op, ParamKind, Place, Scalar, Type, Value};
 
 /// How a buffer or workgroup variable is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,8 @@ impl Regions {
             if var.ty.leaves().iter().any(|(s, _)| *s == Scalar::Bool) {
                 return Region::Words { atomic: true };
             }
-            if !Uses::of(kernel, Base::Shared(i as u32), &var.ty).atomic {
+            let uses = Uses::of(kernel, Base::Shared(i as u32), &var.ty);
+            if !uses.atomic {
                 return Region::Plain;
             }
             let mut ty = &var.ty;
@@ -63,7 +64,7 @@ impl Regions {
                 }
             }
             match ty {
-                Type::Scalar(_) => Region::Atomic,
+                Type::Scalar(_) if !uses.several => Region::Atomic,
                 _ => Region::Words { atomic: true },
             }
         });
@@ -89,6 +90,8 @@ struct Uses {
     atomic: bool,
     /// Stores less than a word somewhere, so that the word's other bytes must be kept.
     parts_of_words: bool,
+    /// Loads or stores several scalars at a time somewhere.
+    several: bool,
 }
 
 impl Uses {
@@ -96,16 +99,20 @@ impl Uses {
         let mut uses = Uses::default();
         let bodies = kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]);
         for body in bodies {
+            let is_scalar = |v: &Value| matches!(body.values.get(v.0 as usize), Some(Type::Scalar(_)));
             body.block.walk(&mut |stmt| match &stmt.inst {
-                Inst::Let(_, op) => {
+                Inst::Let(v, op) => {
                     let atomic = matches!(
                         op,
                         Op::Atomic(..) | Op::CompareExchange { .. } | Op::Load(_, Some(_))
                     );
-                    uses.atomic |= atomic && op.place().is_some_and(|p| p.base == base);
+                    let here = op.place().is_some_and(|p| p.base == base);
+                    uses.atomic |= atomic && here;
+                    uses.several |= here && matches!(op, Op::Load(..)) && !is_scalar(v);
                 }
                 Inst::Do(Effect::Store(place, v, sync)) if place.base == base => {
                     uses.atomic |= sync.is_some();
+                    uses.several |= !is_scalar(v);
                     if let Some(stored) = body.values.get(v.0 as usize) {
                         uses.parts_of_words |= !covers_words(stored, starts_word(ty, place));
                     }
