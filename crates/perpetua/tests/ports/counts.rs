@@ -82,7 +82,9 @@ fn halved(value: f32, rank: u32) -> f32 {
 fn segments_are_expanded() {
     let mut random = Random(278);
     // Many empty segments, also in front and behind, and a long one.
-    let mut lengths: Vec<usize> = (0..411).map(|_| [0, 0, 0, 1, 2, 9, 17][random.bits() as usize % 7]).collect();
+    let mut lengths: Vec<usize> = (0..411)
+        .map(|_| [0, 0, 0, 1, 2, 9, 17][random.bits() as usize % 7])
+        .collect();
     lengths[..3].fill(0);
     lengths[200] = 700;
     lengths[408..].fill(0);
@@ -104,7 +106,11 @@ fn segments_are_expanded() {
     let blocks = (count + lengths.len()).div_ceil(SHARE);
     everywhere(|run| {
         let (x, cuts) = (run.upload(&starts), run.zeros::<u32>(blocks + 1));
-        run.launch(partition::kernel(), LaunchConfig::linear(blocks + 1, 32), args![count, &x, &cuts]);
+        run.launch(
+            partition::kernel(),
+            LaunchConfig::linear(blocks + 1, 32),
+            args![count, &x, &cuts],
+        );
         let (y, out) = (run.upload(&values), run.zeros::<u32>(count));
         run.launch(
             expand::kernel::<u32, strided>(),
@@ -155,12 +161,20 @@ where
             let column = k.trailing_zeros() as usize;
             let is_added = gray(k) >> column & 1 == 1;
             for (sum, row) in rows.iter_mut().zip(matrix) {
-                *sum = if is_added { *sum + row[column] } else { *sum - row[column] };
+                *sum = if is_added {
+                    *sum + row[column]
+                } else {
+                    *sum - row[column]
+                };
             }
         }
         let product = rows.iter().fold(T::from(1), |product, sum| product * *sum);
         // Each step changes whether the number of columns is even.
-        total = if (k as usize + N) % 2 == 0 { total + product } else { total - product };
+        total = if (k as usize + N) % 2 == 0 {
+            total + product
+        } else {
+            total - product
+        };
     }
     totals[lane] = total;
     sync_threads();
@@ -194,20 +208,39 @@ fn permanent_on_host<const N: usize>(matrix: &[[i64; N]; N]) -> i64 {
 #[test]
 fn permanents_of_matrices() {
     let mut random = Random(279);
-    let small: [[i64; 7]; 7] = std::array::from_fn(|_| std::array::from_fn(|_| (random.bits() % 9) as i64 - 4));
-    let large: [[i64; 11]; 11] = std::array::from_fn(|_| std::array::from_fn(|_| (random.bits() % 4) as i64 - 1));
+    let small: [[i64; 7]; 7] =
+        std::array::from_fn(|_| std::array::from_fn(|_| (random.bits() % 9) as i64 - 4));
+    let large: [[i64; 11]; 11] =
+        std::array::from_fn(|_| std::array::from_fn(|_| (random.bits() % 4) as i64 - 1));
     let (first, second) = (permanent_on_host(&small), permanent_on_host(&large));
     // The same numbers as floats: all sums and products are whole and below 2^53.
     let floats = small.map(|row| row.map(|x| x as f64));
     everywhere(|run| {
         let (x, sums) = (run.upload(&[small]), run.zeros::<i64>(2));
-        run.launch(permanent::kernel::<i64, 7>(), LaunchConfig::linear(64, 32), args![&x, 2u32, &sums]);
+        run.launch(
+            permanent::kernel::<i64, 7>(),
+            LaunchConfig::linear(64, 32),
+            args![&x, 2u32, &sums],
+        );
         assert_eq!(run.read(&sums).iter().sum::<i64>(), first, "on {}", run.place());
         let (x, sums) = (run.upload(&[floats]), run.zeros::<f64>(2));
-        run.launch(permanent::kernel::<f64, 7>(), LaunchConfig::linear(64, 32), args![&x, 2u32, &sums]);
-        assert_eq!(run.read(&sums).iter().sum::<f64>(), first as f64, "on {}", run.place());
+        run.launch(
+            permanent::kernel::<f64, 7>(),
+            LaunchConfig::linear(64, 32),
+            args![&x, 2u32, &sums],
+        );
+        assert_eq!(
+            run.read(&sums).iter().sum::<f64>(),
+            first as f64,
+            "on {}",
+            run.place()
+        );
         let (x, sums) = (run.upload(&[large]), run.zeros::<i64>(4));
-        run.launch(permanent::kernel::<i64, 11>(), LaunchConfig::linear(128, 32), args![&x, 16u32, &sums]);
+        run.launch(
+            permanent::kernel::<i64, 11>(),
+            LaunchConfig::linear(128, 32),
+            args![&x, 16u32, &sums],
+        );
         assert_eq!(run.read(&sums).iter().sum::<i64>(), second, "on {}", run.place());
     });
 }
@@ -229,7 +262,11 @@ impl Barrett {
     fn new(modulus: u64) -> Self {
         let bits = modulus.ilog2() + 1;
         let inverse = ((1u128 << (2 * bits)) / u128::from(modulus)) as u64;
-        Barrett { modulus, inverse, bits }
+        Barrett {
+            modulus,
+            inverse,
+            bits,
+        }
     }
 
     fn squared(&self, x: u64) -> u64 {
@@ -246,7 +283,11 @@ impl Barrett {
     fn power_of_two(&self, exponent: u32) -> u64 {
         (0..=exponent.ilog2()).rev().fold(1, |power, bit| {
             let power = self.squared(power) << (exponent >> bit & 1);
-            if power >= self.modulus { power - self.modulus } else { power }
+            if power >= self.modulus {
+                power - self.modulus
+            } else {
+                power
+            }
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Random numbers: Threefry's counters, XORWOW that skips ahead, gamma variates, Wallace's pools of normal numbers.
+//! Random numbers: Threefry's counters, and XORWOW that skips ahead.
 
 use std::ops::BitXor;
 
@@ -22,7 +22,16 @@ trait Word: GpuType + Copy + BitXor<Output = Self> {
 #[device]
 impl Word for u32 {
     const PARITY: u32 = 0x1bd1_1bda;
-    const TURNS: [[u32; 2]; 8] = [[10, 26], [11, 21], [13, 27], [23, 5], [6, 20], [17, 11], [25, 10], [18, 20]];
+    const TURNS: [[u32; 2]; 8] = [
+        [10, 26],
+        [11, 21],
+        [13, 27],
+        [23, 5],
+        [6, 20],
+        [17, 11],
+        [25, 10],
+        [18, 20],
+    ];
 
     fn of(number: u32) -> u32 {
         number
@@ -44,7 +53,16 @@ impl Word for u32 {
 #[device]
 impl Word for u64 {
     const PARITY: u64 = 0x1bd1_1bda_a9fc_1a22;
-    const TURNS: [[u32; 2]; 8] = [[14, 16], [52, 57], [23, 40], [5, 37], [25, 33], [46, 12], [58, 22], [32, 32]];
+    const TURNS: [[u32; 2]; 8] = [
+        [14, 16],
+        [52, 57],
+        [23, 40],
+        [5, 37],
+        [25, 33],
+        [46, 12],
+        [58, 22],
+        [32, 32],
+    ];
 
     fn of(number: u32) -> u64 {
         u64::from(number)
@@ -103,14 +121,31 @@ fn threefry<W: Word, const ROUNDS: usize>(key: [W; 4], first: [W; 4], out: &mut 
 }
 
 /// Threefry as Threefish's authors write it: pairs mixed, then words permuted. Words of `bits` bits.
-fn threefry_by_pairs(bits: u32, parity: u64, turns: [[u32; 2]; 8], rounds: usize, key: [u64; 4], counter: u128) -> [u64; 4] {
+fn threefry_by_pairs(
+    bits: u32,
+    parity: u64,
+    turns: [[u32; 2]; 8],
+    rounds: usize,
+    key: [u64; 4],
+    counter: u128,
+) -> [u64; 4] {
     let mask = u64::MAX >> (64 - bits);
     let turn = |x: u64, by: u32| (x << by | x >> (bits - by)) & mask;
-    let keys = [key[0], key[1], key[2], key[3], parity ^ key[0] ^ key[1] ^ key[2] ^ key[3]];
+    let keys = [
+        key[0],
+        key[1],
+        key[2],
+        key[3],
+        parity ^ key[0] ^ key[1] ^ key[2] ^ key[3],
+    ];
     let mut x = [0u64; 4];
     for i in 0..4 {
         // All carries of these tests end within 128 bits.
-        let word = if bits * i as u32 >= 128 { 0 } else { (counter >> (bits * i as u32)) as u64 & mask };
+        let word = if bits * i as u32 >= 128 {
+            0
+        } else {
+            (counter >> (bits * i as u32)) as u64 & mask
+        };
         x[i] = word.wrapping_add(key[i]) & mask;
     }
     for round in 0..rounds {
@@ -158,10 +193,18 @@ fn threefry_mixes_counters() {
         .collect();
     everywhere(|run| {
         let out = run.zeros::<[u32; 4]>(n);
-        run.launch(threefry::kernel::<u32, 20>(), LaunchConfig::linear(n, 64), args![key32, first32, &out]);
+        run.launch(
+            threefry::kernel::<u32, 20>(),
+            LaunchConfig::linear(n, 64),
+            args![key32, first32, &out],
+        );
         run.holds(&out, &expected32);
         let out = run.zeros::<[u64; 4]>(n);
-        run.launch(threefry::kernel::<u64, 13>(), LaunchConfig::linear(n, 64), args![key64, first64, &out]);
+        run.launch(
+            threefry::kernel::<u64, 13>(),
+            LaunchConfig::linear(n, 64),
+            args![key64, first64, &out],
+        );
         run.holds(&out, &expected64);
     });
 }
@@ -185,7 +228,10 @@ impl Xorwow {
         for (k, word) in x.iter_mut().enumerate() {
             *word ^= if k % 2 == 0 { low } else { high };
         }
-        Xorwow { x, d: low.wrapping_add(6_615_241) }
+        Xorwow {
+            x,
+            d: low.wrapping_add(6_615_241),
+        }
     }
 
     /// Goes on by a number of steps, with the powers of the step's matrix by exponents that double.
@@ -271,7 +317,13 @@ fn xorwow_skips_ahead() {
 
     // One long sequence.
     let (low, high) = (seed as u32, (seed >> 32) as u32);
-    let mut x = [123_456_789 ^ low, 362_436_069 ^ high, 521_288_629 ^ low, 88_675_123 ^ high, 5_783_321 ^ low];
+    let mut x = [
+        123_456_789 ^ low,
+        362_436_069 ^ high,
+        521_288_629 ^ low,
+        88_675_123 ^ high,
+        5_783_321 ^ low,
+    ];
     let mut counter = low.wrapping_add(6_615_241);
     let sequence: Vec<u32> = (0..lanes * stride as usize + each)
         .map(|_| {
@@ -285,215 +337,11 @@ fn xorwow_skips_ahead() {
         .collect();
     everywhere(|run| {
         let (table, out) = (run.upload(&powers), run.zeros::<u32>(lanes * each));
-        run.launch(xorwow::kernel(), LaunchConfig::linear(lanes, 16), args![seed, stride, each, &table, &out]);
+        run.launch(
+            xorwow::kernel(),
+            LaunchConfig::linear(lanes, 16),
+            args![seed, stride, each, &table, &out],
+        );
         run.holds(&out, &expected);
-    });
-}
-
-// 243: gamma variates by rejection
-
-const TAU: f32 = std::f32::consts::TAU;
-
-/// Uniform and normal numbers of one lane.
-#[derive(Clone, Copy, GpuType)]
-struct Source {
-    state: u32,
-    spare: Option<f32>,
-}
-
-#[device]
-impl Source {
-    fn new(stream: u32) -> Self {
-        let mut source = Source { state: stream.wrapping_mul(0x9e37_79b9), spare: None };
-        source.bits();
-        source
-    }
-
-    fn bits(&mut self) -> u32 {
-        self.state = self.state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-        let word = ((self.state >> ((self.state >> 28) + 4)) ^ self.state).wrapping_mul(277_803_737);
-        (word >> 22) ^ word
-    }
-
-    /// Between 0 and 1, neither of them.
-    fn uniform(&mut self) -> f32 {
-        ((self.bits() >> 9) as f32 + 0.5) / 8_388_608.0
-    }
-
-    fn normal(&mut self) -> f32 {
-        if let Some(spare) = self.spare.take() {
-            return spare;
-        }
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        let (sin, cos) = (TAU * self.uniform()).sin_cos();
-        self.spare = Some(radius * sin);
-        radius * cos
-    }
-
-    fn gamma(&mut self, shape: f32) -> f32 {
-        let (shape, boost) = if shape < 1.0 {
-            (shape + 1.0, self.uniform().powf(shape.recip()))
-        } else {
-            (shape, 1.0)
-        };
-        let d = shape - 1.0 / 3.0;
-        let c = (9.0 * d).sqrt().recip();
-        loop {
-            let x = self.normal();
-            let v = (1.0 + c * x).powi(3);
-            if v <= 0.0 {
-                continue;
-            }
-            let u = self.uniform();
-            if u < 1.0 - 0.0331 * x.powi(4) || u.ln() < 0.5 * x * x + d * (1.0 - v + v.ln()) {
-                return boost * d * v;
-            }
-        }
-    }
-}
-
-#[kernel]
-fn gammas(each: usize, shapes: &[f32], out: &mut [f32]) {
-    let (column, row) = (global_id_x(), global_id_y());
-    if column >= each {
-        return;
-    }
-    if let Some(shape) = shapes.get(row) {
-        let at = row * each + column;
-        out[at] = Source::new(at as u32).gamma(*shape);
-    }
-}
-
-/// The same stream of integers, floats in `f64`, one function after the other.
-fn gamma_on_host(stream: u32, shape: f64) -> f64 {
-    let mut state = stream.wrapping_mul(0x9e37_79b9);
-    let mut uniform = || {
-        state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-        let shifted = state >> ((state >> 28) + 4);
-        let word = (shifted ^ state).wrapping_mul(277_803_737);
-        let bits = word ^ (word >> 22);
-        (f64::from(bits >> 9) + 0.5) / 8_388_608.0
-    };
-    uniform();
-    let mut factor = 1.0;
-    let mut alpha = shape;
-    if shape < 1.0 {
-        factor = uniform().powf(1.0 / shape);
-        alpha += 1.0;
-    }
-    let d = alpha - 1.0 / 3.0;
-    let mut pending = vec![];
-    loop {
-        let x: f64 = pending.pop().unwrap_or_else(|| {
-            let r = (-2.0 * uniform().ln()).sqrt();
-            let angle = std::f64::consts::TAU * uniform();
-            pending.push(r * angle.sin());
-            r * angle.cos()
-        });
-        let root = 1.0 + x / (9.0 * d).sqrt();
-        if root <= 0.0 {
-            continue;
-        }
-        let v = root * root * root;
-        let u = uniform();
-        if u < 1.0 - 0.0331 * x * x * x * x || u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return factor * d * v;
-        }
-    }
-}
-
-#[test]
-fn gammas_follow_their_shapes() {
-    let (shapes, each) = ([0.31f32, 0.9, 1.0, 2.5, 17.25], 203usize);
-    let mut expected = vec![];
-    for (row, shape) in shapes.iter().enumerate() {
-        expected.extend((0..each).map(|column| gamma_on_host((row * each + column) as u32, f64::from(*shape))));
-    }
-    everywhere(|run| {
-        let (input, out) = (run.upload(&shapes), run.zeros::<f32>(expected.len()));
-        let config = LaunchConfig::tiled(each as u32, shapes.len() as u32, (32, 2));
-        run.launch(gammas::kernel(), config, args![each, &input, &out]);
-        // A normal number is off by some 1e-6, which a shape of 17 makes 3 * 17 * c * 1e-6 with c = 0.08.
-        run.near(&out, &expected, 5e-5);
-    });
-}
-
-// 244: Wallace's normal numbers from normal numbers
-
-#[device]
-fn hadamard(values: [f32; 4]) -> [f32; 4] {
-    let half = 0.5 * values.iter().sum::<f32>();
-    let [a, b, c, d] = values;
-    [a - half, b - half, half - c, half - d]
-}
-
-#[kernel(block_size = 64)]
-fn wallace(passes: usize, seed: u32, pools: &mut [f32], out: &mut [f32]) {
-    let pool = shared_array::<[f32; 256]>();
-    let (lane, block) = (local_id_x(), group_id_x());
-    let own = &mut pools[block * 256..][..256];
-    for k in 0..4 {
-        pool[lane + 64 * k] = own[lane + 64 * k];
-    }
-    let mut state = seed.wrapping_add(block as u32);
-    for pass in 0..passes {
-        sync_threads();
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        // An odd factor permutes the 256 places.
-        let (factor, offset) = (state >> 8 | 1, state >> 20);
-        let taken = std::array::from_fn(|k| {
-            let place = ((4 * lane + k) as u32).wrapping_mul(factor).wrapping_add(offset);
-            pool[place as usize % 256]
-        });
-        let turned = hadamard(taken);
-        sync_threads();
-        for (k, value) in turned.into_iter().enumerate() {
-            let place = lane + 64 * k;
-            pool[place] = value;
-            out[(block * passes + pass) * 256 + place] = value;
-        }
-    }
-    for k in 0..4 {
-        own[lane + 64 * k] = pool[lane + 64 * k];
-    }
-}
-
-#[test]
-fn wallace_keeps_its_pools_normal() {
-    let mut random = Random(244);
-    let (blocks, passes, seed) = (3usize, 5usize, 20_244u32);
-    let pools: Vec<f32> = (0..blocks * 256)
-        .map(|_| (0..4).map(|_| (random.bits() >> 40) as f32 / 16_777_216.0 - 0.5).sum())
-        .collect();
-    let mut after: Vec<f64> = pools.iter().map(|v| f64::from(*v)).collect();
-    let mut expected = vec![];
-    for block in 0..blocks {
-        let pool = &mut after[block * 256..(block + 1) * 256];
-        let before: f64 = pool.iter().map(|v| v * v).sum();
-        let mut state = seed + block as u32;
-        for _ in 0..passes {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let old = pool.to_vec();
-            let at = |i: usize| old[((i as u64 * u64::from((state >> 8) | 1) + u64::from(state >> 20)) % 256) as usize];
-            for lane in 0..64 {
-                let four = [at(4 * lane), at(4 * lane + 1), at(4 * lane + 2), at(4 * lane + 3)];
-                // A matrix with rows of length one that are at right angles.
-                let rows: [[f64; 4]; 4] =
-                    [[0.5, -0.5, -0.5, -0.5], [-0.5, 0.5, -0.5, -0.5], [0.5, 0.5, -0.5, 0.5], [0.5, 0.5, 0.5, -0.5]];
-                for (k, row) in rows.iter().enumerate() {
-                    pool[lane + 64 * k] = row.iter().zip(&four).map(|(r, v)| r * v).sum();
-                }
-            }
-            expected.extend_from_slice(pool);
-        }
-        let now: f64 = pool.iter().map(|v| v * v).sum();
-        assert!((now - before).abs() < 1e-9 * before);
-    }
-    everywhere(|run| {
-        let (state, out) = (run.upload(&pools), run.zeros::<f32>(expected.len()));
-        run.launch(wallace::kernel(), LaunchConfig::new(blocks as u32, 64), args![passes, seed, &state, &out]);
-        // Five passes of four sums of numbers below 8, each off by 2^-24 of them.
-        run.near(&out, &expected, 1e-5);
-        run.near(&state, &after, 1e-5);
     });
 }

@@ -1,4 +1,4 @@
-//! Signals over time: cepstra of speech, channels of a wide band, and series folded at a period.
+//! Signals over time: cepstra of speech, and channels of a wide band.
 
 use std::f32::consts::PI;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -32,7 +32,10 @@ impl Add for Phasor {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Phasor { re: self.re + other.re, im: self.im + other.im }
+        Phasor {
+            re: self.re + other.re,
+            im: self.im + other.im,
+        }
     }
 }
 
@@ -48,7 +51,10 @@ impl Sub for Phasor {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Phasor { re: self.re - other.re, im: self.im - other.im }
+        Phasor {
+            re: self.re - other.re,
+            im: self.im - other.im,
+        }
     }
 }
 
@@ -57,7 +63,10 @@ impl Mul for Phasor {
     type Output = Self;
 
     fn mul(self, other: Self) -> Self {
-        Phasor { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
+        Phasor {
+            re: self.re * other.re - self.im * other.im,
+            im: self.re * other.im + self.im * other.re,
+        }
     }
 }
 
@@ -144,7 +153,9 @@ fn mel<const N: usize>(shape: MelShape, signal: &[f32], energies: &mut [f32], ce
     let (bands, count) = (shape.bands as usize, shape.cepstra as usize);
     if lane < bands {
         let bins = spectrum[..N / 2].iter().enumerate();
-        let energy: f32 = bins.map(|(k, v)| v.power() * shape.weight(lane, k as f32 * shape.rate / N as f32)).sum();
+        let energy: f32 = bins
+            .map(|(k, v)| v.power() * shape.weight(lane, k as f32 * shape.rate / N as f32))
+            .sum();
         let log = energy.max(f32::EPSILON).ln();
         logs[lane] = log;
         energies[frame * bands + lane] = log;
@@ -173,7 +184,10 @@ fn cepstra_are_cosines_of_logarithms() {
     let mel = |f: f64| 1127.0 * (1.0 + f / 700.0).ln();
     let (mut energies, mut cepstra) = (vec![], vec![]);
     for frame in 0..frames {
-        let own: Vec<f64> = signal[frame * shift..][..len].iter().map(|v| f64::from(*v)).collect();
+        let own: Vec<f64> = signal[frame * shift..][..len]
+            .iter()
+            .map(|v| f64::from(*v))
+            .collect();
         let mean = own.iter().sum::<f64>() / len as f64;
         let windowed: Vec<f64> = (0..len)
             .map(|i| {
@@ -213,7 +227,11 @@ fn cepstra_are_cosines_of_logarithms() {
             let sum: f64 = (0..bands)
                 .map(|b| logs[b] * (std::f64::consts::PI * c as f64 * (b as f64 + 0.5) / bands as f64).cos())
                 .sum();
-            let scale = if c == 0 { (1.0 / bands as f64).sqrt() } else { (2.0 / bands as f64).sqrt() };
+            let scale = if c == 0 {
+                (1.0 / bands as f64).sqrt()
+            } else {
+                (2.0 / bands as f64).sqrt()
+            };
             let lift = 1.0 + lifter / 2.0 * (std::f64::consts::PI * c as f64 / lifter).sin();
             cepstra.push(scale * lift * sum);
         }
@@ -233,7 +251,11 @@ fn cepstra_are_cosines_of_logarithms() {
         };
         let signal = run.upload(&signal);
         let (e, c) = (run.zeros::<f32>(frames * bands), run.zeros::<f32>(frames * count));
-        run.launch(mel::kernel::<128>(), LaunchConfig::new(frames as u32, 64), args![shape, &signal, &e, &c]);
+        run.launch(
+            mel::kernel::<128>(),
+            LaunchConfig::new(frames as u32, 64),
+            args![shape, &signal, &e, &c],
+        );
         // Bins have at least a hundredth of the greatest one's size, of which the transform leaves them off by some 1e-6.
         run.near(&e, &energies, 1e-4);
         // Sums of fifteen such logarithms, lifted up to twelve times.
@@ -252,14 +274,20 @@ trait Sample: Copy {
 #[device]
 impl Sample for f32 {
     fn weighted(self, by: f32) -> Phasor {
-        Phasor { re: self * by, im: 0.0 }
+        Phasor {
+            re: self * by,
+            im: 0.0,
+        }
     }
 }
 
 #[device]
 impl Sample for Phasor {
     fn weighted(self, by: f32) -> Phasor {
-        Phasor { re: self.re * by, im: self.im * by }
+        Phasor {
+            re: self.re * by,
+            im: self.im * by,
+        }
     }
 }
 
@@ -271,7 +299,9 @@ fn channelizer<S: Sample>(taps: &[f32], signal: &[S], out: &mut [Phasor]) {
     let time = global_id_y();
     let mut sum = Phasor::default();
     for (k, tap) in taps.iter().enumerate().skip(channel).step_by(channels) {
-        let sample = (time * channels).checked_sub(k).and_then(|place| signal.get(place));
+        let sample = (time * channels)
+            .checked_sub(k)
+            .and_then(|place| signal.get(place));
         if let Some(sample) = sample {
             sum += sample.weighted(*tap);
         }
@@ -293,7 +323,12 @@ fn channels_are_filtered_and_shifted() {
     let (channels, times, len) = (12usize, 41usize, 481usize);
     let mut number = || (random.bits() % 2001) as f32 / 1000.0 - 1.0;
     let taps: Vec<f32> = (0..59).map(|_| number() / 8.0).collect();
-    let complex: Vec<Phasor> = (0..len).map(|_| Phasor { re: number(), im: number() }).collect();
+    let complex: Vec<Phasor> = (0..len)
+        .map(|_| Phasor {
+            re: number(),
+            im: number(),
+        })
+        .collect();
     let real: Vec<f32> = complex.iter().map(|v| v.re).collect();
     let expected = |imaginary: f64| -> Vec<[f64; 2]> {
         let mut all = vec![];
@@ -307,7 +342,8 @@ fn channels_are_filtered_and_shifted() {
                     }
                     let sample = complex[place as usize];
                     let (a, b) = (f64::from(sample.re * tap), imaginary * f64::from(sample.im * tap));
-                    let (sin, cos) = (std::f64::consts::TAU * (channel * n) as f64 / channels as f64).sin_cos();
+                    let (sin, cos) =
+                        (std::f64::consts::TAU * (channel * n) as f64 / channels as f64).sin_cos();
                     re += a * cos - b * sin;
                     im += a * sin + b * cos;
                 }
@@ -321,196 +357,26 @@ fn channels_are_filtered_and_shifted() {
         let near = |out: Vec<Phasor>, expected: &[[f64; 2]]| {
             for (i, (found, [re, im])) in out.iter().zip(expected).enumerate() {
                 // Fifty-nine terms below 1/8 with sines that are off by some 1e-6.
-                let far = (f64::from(found.re) - re).abs().max((f64::from(found.im) - im).abs());
+                let far = (f64::from(found.re) - re)
+                    .abs()
+                    .max((f64::from(found.im) - im).abs());
                 assert!(far < 1e-5, "on {}: {i} {found:?} [{re}, {im}]", run.place());
             }
         };
         let config = || {
             let blocks = times.div_ceil(4) as u32;
-            LaunchConfig::new((1, blocks), (channels as u32, 4)).with_shared_bytes((channels * 4 * size_of::<Phasor>()) as _)
+            LaunchConfig::new((1, blocks), (channels as u32, 4))
+                .with_shared_bytes((channels * 4 * size_of::<Phasor>()) as _)
         };
         let (taps, complex, real) = (run.upload(&taps), run.upload(&complex), run.upload(&real));
         let out = run.zeros::<Phasor>(channels * times);
-        run.launch(channelizer::kernel::<Phasor>(), config(), args![&taps, &complex, &out]);
+        run.launch(
+            channelizer::kernel::<Phasor>(),
+            config(),
+            args![&taps, &complex, &out],
+        );
         near(run.read(&out), &of_complex);
         run.launch(channelizer::kernel::<f32>(), config(), args![&taps, &real, &out]);
         near(run.read(&out), &of_real);
-    });
-}
-
-// 240: a series folded at a period
-
-const BINS: usize = 32;
-const PARTS: usize = 8;
-
-/// A phase of a full turn as all 32 bits, by the turns of a sample and how these change with each.
-#[derive(Clone, Copy, GpuType)]
-#[repr(C)]
-struct Candidate {
-    turns: u32,
-    drift: u32,
-}
-
-#[device]
-impl Candidate {
-    fn bin(self, sample: u32) -> usize {
-        let pairs = sample.wrapping_mul(sample.wrapping_sub(1)) / 2;
-        let phase = sample.wrapping_mul(self.turns).wrapping_add(pairs.wrapping_mul(self.drift));
-        (phase >> (32 - BINS.ilog2())) as usize
-    }
-}
-
-/// A block for a part of the series: the mean of each bin in parts of 1/256. A row of blocks for each candidate.
-#[kernel(block_size = 64)]
-fn folding(candidates: &[Candidate], series: &[u8], profiles: &mut [[u32; BINS]]) {
-    let sums = shared_array::<[u32; BINS]>();
-    let counts = shared_array::<[u32; BINS]>();
-    let lane = local_id_x();
-    if lane < BINS {
-        (sums[lane], counts[lane]) = (0, 0);
-    }
-    sync_threads();
-    let candidate = candidates[group_id_y()];
-    let per_part = series.len() / PARTS;
-    let first = group_id_x() * per_part;
-    for (i, value) in series[first..first + per_part].iter().enumerate().skip(lane).step_by(64) {
-        let bin = candidate.bin((first + i) as u32);
-        atomic_add(&mut sums[bin], u32::from(*value));
-        atomic_add(&mut counts[bin], 1);
-    }
-    sync_threads();
-    if lane < BINS {
-        let mean = (sums[lane] * 256).checked_div(counts[lane]);
-        profiles[group_id_y() * PARTS + group_id_x()][lane] = mean.unwrap_or_default();
-    }
-}
-
-/// How far a pulse stands out: of bins from one on, so many, when the parts are moved by this much in all.
-#[device]
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, GpuType)]
-#[repr(C)]
-struct Pulse {
-    score: f32,
-    shift: i32,
-    width: u32,
-    start: u32,
-}
-
-/// The best pulse for each shift, a block each, and each candidate.
-#[kernel(block_size = 32)]
-fn folding_search(most: i32, profiles: &[[u32; BINS]], pulses: &mut [Pulse]) {
-    let profile = shared_array::<[u32; BINS]>();
-    let best = shared_array::<[Pulse; BINS]>();
-    let lane = local_id_x();
-    let shift = group_id_x() as i32 - most;
-    let parts = &profiles[group_id_y() * PARTS..(group_id_y() + 1) * PARTS];
-    profile[lane] = parts
-        .iter()
-        .enumerate()
-        .map(|(part, bins)| {
-            let moved = lane as i32 + (part as i32 * shift).div_euclid(PARTS as i32);
-            bins[moved.rem_euclid(BINS as i32) as usize]
-        })
-        .sum();
-    sync_threads();
-    let total: u32 = profile.iter().sum();
-    let widths = std::iter::successors(Some(1usize), |width| (width * 2 < BINS).then_some(width * 2));
-    let pulse = widths
-        .map(|width| {
-            let inside: u32 = profile.iter().cycle().skip(lane).take(width).sum();
-            let excess = (inside * BINS as u32) as f32 - (total * width as u32) as f32;
-            let score = excess / ((width * (BINS - width)) as f32).sqrt();
-            Pulse { score, shift, width: width as u32, start: lane as u32 }
-        })
-        .reduce(|a, b| if b > a { b } else { a });
-    best[lane] = pulse.unwrap();
-    let mut half = BINS / 2;
-    while half > 0 {
-        sync_threads();
-        if lane < half && best[lane + half] > best[lane] {
-            best[lane] = best[lane + half];
-        }
-        half /= 2;
-    }
-    if lane == 0 {
-        pulses[group_id_y() * (2 * most as usize + 1) + group_id_x()] = best[0];
-    }
-}
-
-#[test]
-fn pulses_are_found_by_folding() {
-    let mut random = Random(240);
-    let (len, most) = (2003usize, 6i32);
-    // Some seventeen samples a turn.
-    let truth = (1u32 << 28) - 12_345_678;
-    let series: Vec<u8> = (0..len)
-        .map(|i| {
-            let phase = (i as u64 * u64::from(truth) % (1 << 32)) >> 27;
-            let pulse = if (11..14).contains(&phase) { 60 } else { 0 };
-            100 + pulse + (random.bits() % 40) as u8
-        })
-        .collect();
-    // One that is a little slow, and one that drifts.
-    let candidates = [Candidate { turns: truth - 180_000, drift: 0 }, Candidate { turns: truth, drift: 97 }];
-    let mut profiles = vec![[0u32; BINS]; 2 * PARTS];
-    for (c, candidate) in candidates.iter().enumerate() {
-        for part in 0..PARTS {
-            let mut bins = vec![vec![]; BINS];
-            for i in part * 250..(part + 1) * 250 {
-                let pairs = (i as u64 * (i as u64).saturating_sub(1)) / 2;
-                let phase = (i as u64 * u64::from(candidate.turns) + pairs * u64::from(candidate.drift)) % (1 << 32);
-                bins[(phase * 32 / (1 << 32)) as usize].push(u32::from(series[i]));
-            }
-            for (bin, values) in bins.iter().enumerate() {
-                let sum: u32 = values.iter().sum();
-                profiles[c * PARTS + part][bin] = if values.is_empty() { 0 } else { sum * 256 / values.len() as u32 };
-            }
-        }
-    }
-    // All scores of a candidate and a shift, in f64.
-    let score = |c: usize, shift: i32, width: usize, start: usize| -> f64 {
-        let summed: Vec<f64> = (0..BINS as i32)
-            .map(|bin| {
-                (0..PARTS as i32)
-                    .map(|part| {
-                        let moved = bin + (f64::from(part * shift) / 8.0).floor() as i32 + 64;
-                        f64::from(profiles[c * PARTS + part as usize][moved as usize % BINS])
-                    })
-                    .sum()
-            })
-            .collect();
-        let inside: f64 = (start..start + width).map(|bin| summed[bin % BINS]).sum();
-        let expected = summed.iter().sum::<f64>() * width as f64;
-        (inside * 32.0 - expected) / ((width * (BINS - width)) as f64).sqrt()
-    };
-    let mut greatest = vec![];
-    for c in 0..2 {
-        for shift in -most..=most {
-            let mut best = f64::MIN;
-            for width in [1, 2, 4, 8, 16] {
-                for start in 0..BINS {
-                    best = best.max(score(c, shift, width, start));
-                }
-            }
-            greatest.push(best);
-        }
-    }
-    everywhere(|run| {
-        let (candidates, series) = (run.upload(&candidates), run.upload(&series));
-        let found = run.zeros::<[u32; BINS]>(2 * PARTS);
-        let config = LaunchConfig::new((PARTS as u32, 2), 64);
-        run.launch(folding::kernel(), config, args![&candidates, &series, &found]);
-        run.holds(&found, &profiles);
-        let shifts = 2 * most as usize + 1;
-        let pulses = run.zeros::<Pulse>(2 * shifts);
-        let config = LaunchConfig::new((shifts as u32, 2), 32);
-        run.launch(folding_search::kernel(), config, args![most, &found, &pulses]);
-        for (i, pulse) in run.read(&pulses).into_iter().enumerate() {
-            // Integers of up to 25 bits rounded to f32, a difference, a root and a quotient: some 1e-6 of the sums.
-            let (c, shift) = (i / shifts, (i % shifts) as i32 - most);
-            let own = score(c, shift, pulse.width as usize, pulse.start as usize);
-            let near = |score: f64| (f64::from(pulse.score) - score).abs() < 0.005 * score.abs().max(1.0);
-            assert!(pulse.shift == shift && near(own) && near(greatest[i]), "on {}: {pulse:?}", run.place());
-        }
     });
 }

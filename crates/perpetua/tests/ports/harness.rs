@@ -131,4 +131,9 @@ impl Random {
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.bits() as u8).collect()
     }
+
+    /// From `low` to `high`.
+    pub(crate) fn within(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * ((self.bits() >> 40) as f32 / 16_777_216.0)
+    }
 }

@@ -1,4 +1,4 @@
-//! Learning from tables: forests of decision trees, density clusters, and penalties of a sampler's logits.
+//! Learning from tables: forests of decision trees.
 
 use perpetua::prelude::*;
 
@@ -35,9 +35,15 @@ impl TreeNode {
         if self.bits & IS_LEAF != 0 {
             Question::Leaf(self.value)
         } else if self.bits & IS_CATEGORY != 0 {
-            Question::Among { feature, set: self.set }
+            Question::Among {
+                feature,
+                set: self.set,
+            }
         } else {
-            Question::Less { feature, threshold: self.value }
+            Question::Less {
+                feature,
+                threshold: self.value,
+            }
         }
     }
 }
@@ -46,7 +52,8 @@ impl TreeNode {
 #[device]
 fn among(set: &[u32], category: f32) -> bool {
     let category = category as usize;
-    set.get(category / 32).is_some_and(|word| word >> (category % 32) & 1 == 1)
+    set.get(category / 32)
+        .is_some_and(|word| word >> (category % 32) & 1 == 1)
 }
 
 #[device]
@@ -104,7 +111,10 @@ impl Ensemble for Vote {
     }
 
     fn result(bins: &[u32; 16], _trees: usize) -> f32 {
-        let most = bins.iter().enumerate().max_by_key(|(class, count)| (**count, std::cmp::Reverse(*class)));
+        let most = bins
+            .iter()
+            .enumerate()
+            .max_by_key(|(class, count)| (**count, std::cmp::Reverse(*class)));
         most.map_or(-1.0, |(class, _)| class as f32)
     }
 }
@@ -140,7 +150,12 @@ fn forest<E: Ensemble>(
 /// The same tree on the host.
 enum Tree {
     Leaf(f32),
-    Fork { feature: usize, test: Result<f32, u64>, missing: bool, sides: Box<[Tree; 2]> },
+    Fork {
+        feature: usize,
+        test: Result<f32, u64>,
+        missing: bool,
+        sides: Box<[Tree; 2]>,
+    },
 }
 
 fn grown(random: &mut Random, depth: u32, features: usize, leaf: &dyn Fn(u64) -> f32) -> Tree {
@@ -149,17 +164,34 @@ fn grown(random: &mut Random, depth: u32, features: usize, leaf: &dyn Fn(u64) ->
     }
     let feature = (random.bits() % features as u64) as usize;
     // The last features are categories.
-    let test = if feature + 2 < features { Ok((random.bits() % 41) as f32 / 4.0 - 5.0) } else { Err(random.bits()) };
+    let test = if feature + 2 < features {
+        Ok((random.bits() % 41) as f32 / 4.0 - 5.0)
+    } else {
+        Err(random.bits())
+    };
     let missing = random.bits() % 2 == 0;
-    let sides = Box::new([grown(random, depth - 1, features, leaf), grown(random, depth - 1, features, leaf)]);
-    Tree::Fork { feature, test, missing, sides }
+    let sides = Box::new([
+        grown(random, depth - 1, features, leaf),
+        grown(random, depth - 1, features, leaf),
+    ]);
+    Tree::Fork {
+        feature,
+        test,
+        missing,
+        sides,
+    }
 }
 
 impl Tree {
     fn leaf(&self, row: &[f32], missing_value: f32) -> f32 {
         match self {
             Tree::Leaf(value) => *value,
-            Tree::Fork { feature, test, missing, sides } => {
+            Tree::Fork {
+                feature,
+                test,
+                missing,
+                sides,
+            } => {
                 let v = row[*feature];
                 let left = if v == missing_value {
                     *missing
@@ -176,10 +208,27 @@ impl Tree {
 
     fn store(&self, at: usize, nodes: &mut Vec<TreeNode>, sets: &mut Vec<u32>) {
         match self {
-            Tree::Leaf(value) => nodes[at] = TreeNode { value: *value, set: 0, left: 0, bits: IS_LEAF },
-            Tree::Fork { feature, test, missing, sides } => {
+            Tree::Leaf(value) => {
+                nodes[at] = TreeNode {
+                    value: *value,
+                    set: 0,
+                    left: 0,
+                    bits: IS_LEAF,
+                }
+            }
+            Tree::Fork {
+                feature,
+                test,
+                missing,
+                sides,
+            } => {
                 let left = nodes.len();
-                let empty = TreeNode { value: 0.0, set: 0, left: 0, bits: 0 };
+                let empty = TreeNode {
+                    value: 0.0,
+                    set: 0,
+                    left: 0,
+                    bits: 0,
+                };
                 nodes.extend([empty, empty]);
                 let flag = if *missing { MISSING_LEFT } else { 0 };
                 let (value, set, kind) = match test {
@@ -189,7 +238,12 @@ impl Tree {
                         (0.0, sets.len() as u32 / 2 - 1, IS_CATEGORY)
                     }
                 };
-                nodes[at] = TreeNode { value, set, left: left as u32, bits: *feature as u32 | flag | kind };
+                nodes[at] = TreeNode {
+                    value,
+                    set,
+                    left: left as u32,
+                    bits: *feature as u32 | flag | kind,
+                };
                 sides[0].store(left, nodes, sets);
                 sides[1].store(left + 1, nodes, sets);
             }
@@ -210,281 +264,66 @@ fn forests_sum_and_vote() {
         };
     }
     let mut forests = vec![];
-    let kinds: [&dyn Fn(u64) -> f32; 2] = [&|bits: u64| (bits % 257) as f32 / 64.0 - 2.0, &|bits: u64| (bits % 11) as f32];
+    let kinds: [&dyn Fn(u64) -> f32; 2] = [&|bits: u64| (bits % 257) as f32 / 64.0 - 2.0, &|bits: u64| {
+        (bits % 11) as f32
+    }];
     for leaf in kinds {
-        let grown: Vec<Tree> = (0..trees).map(|_| grown(&mut random, 5, features, leaf)).collect();
+        let grown: Vec<Tree> = (0..trees)
+            .map(|_| grown(&mut random, 5, features, leaf))
+            .collect();
         let (mut nodes, mut sets, mut roots) = (vec![], vec![0u32; 2], vec![]);
         for tree in &grown {
             roots.push(nodes.len() as u32);
-            nodes.push(TreeNode { value: 0.0, set: 0, left: 0, bits: IS_LEAF });
+            nodes.push(TreeNode {
+                value: 0.0,
+                set: 0,
+                left: 0,
+                bits: IS_LEAF,
+            });
             tree.store(nodes.len() - 1, &mut nodes, &mut sets);
         }
-        let leaves: Vec<Vec<f32>> =
-            data.chunks(features).map(|row| grown.iter().map(|t| t.leaf(row, missing)).collect()).collect();
+        let leaves: Vec<Vec<f32>> = data
+            .chunks(features)
+            .map(|row| grown.iter().map(|t| t.leaf(row, missing)).collect())
+            .collect();
         forests.push((nodes, sets, roots, leaves));
     }
-    let means: Vec<f64> = forests[0].3.iter().map(|l| l.iter().map(|v| f64::from(*v)).sum::<f64>() / trees as f64).collect();
-    let votes: Vec<f32> = forests[1].3.iter().map(|leaves| {
-        let counts: Vec<usize> = (0..16).map(|c| leaves.iter().filter(|v| **v == c as f32).count()).collect();
-        let most = *counts.iter().max().unwrap();
-        counts.iter().position(|c| *c == most).unwrap() as f32
-    }).collect();
+    let means: Vec<f64> = forests[0]
+        .3
+        .iter()
+        .map(|l| l.iter().map(|v| f64::from(*v)).sum::<f64>() / trees as f64)
+        .collect();
+    let votes: Vec<f32> = forests[1]
+        .3
+        .iter()
+        .map(|leaves| {
+            let counts: Vec<usize> = (0..16)
+                .map(|c| leaves.iter().filter(|v| **v == c as f32).count())
+                .collect();
+            let most = *counts.iter().max().unwrap();
+            counts.iter().position(|c| *c == most).unwrap() as f32
+        })
+        .collect();
     everywhere(|run| {
         let data = run.upload(&data);
         let config = LaunchConfig::new(rows as u32, 32);
         let out = run.zeros::<f32>(rows);
         let (nodes, sets, roots, _) = &forests[0];
         let (nodes, sets, roots) = (run.upload(nodes), run.upload(sets), run.upload(roots));
-        run.launch(forest::kernel::<Mean>(), config, args![features, missing, &nodes, &sets, &roots, &data, &out]);
+        run.launch(
+            forest::kernel::<Mean>(),
+            config,
+            args![features, missing, &nodes, &sets, &roots, &data, &out],
+        );
         run.near(&out, &means, 1e-6);
         let config = LaunchConfig::new(rows as u32, 32);
         let (nodes, sets, roots, _) = &forests[1];
         let (nodes, sets, roots) = (run.upload(nodes), run.upload(sets), run.upload(roots));
-        run.launch(forest::kernel::<Vote>(), config, args![features, missing, &nodes, &sets, &roots, &data, &out]);
-        run.holds(&out, &votes);
-    });
-}
-
-// 226: density clusters
-
-#[device]
-fn apart<const D: usize>(p: [f32; D], q: [f32; D]) -> f32 {
-    p.iter().zip(q).map(|(a, b)| (a - b) * (a - b)).sum()
-}
-
-/// A point with enough neighbours, itself among them, is a core and its own cluster at first.
-#[kernel(block_size = 64)]
-fn dbscan_cores<const D: usize>(reach: f32, least: u32, points: &[[f32; D]], labels: &mut [u32]) {
-    let tile = shared_array::<[[f32; D]; 64]>();
-    let (lane, i) = (local_id_x(), global_id_x());
-    let own = points.get(i).copied();
-    let mut near = 0;
-    for start in (0..points.len()).step_by(64) {
-        let len = (points.len() - start).min(64);
-        if lane < len {
-            tile[lane] = points[start + lane];
-        }
-        sync_threads();
-        if let Some(p) = own {
-            near += tile[..len].iter().filter(|q| apart(p, **q) <= reach * reach).count() as u32;
-        }
-        sync_threads();
-    }
-    if own.is_some() {
-        labels[i] = if near >= least { i as u32 } else { u32::MAX };
-    }
-}
-
-/// Cores take the least label in reach.
-#[kernel]
-fn dbscan_spread<const D: usize>(reach: f32, points: &[[f32; D]], labels: &mut [u32], changed: &mut u32) {
-    let i = global_id_x();
-    let Some(p) = points.get(i).copied() else {
-        return;
-    };
-    let own = atomic_load(&labels[i]);
-    if own == u32::MAX {
-        return;
-    }
-    let near = points.iter().enumerate().filter(|(_, q)| apart(p, **q) <= reach * reach);
-    let least = near.map(|(j, _)| atomic_load(&labels[j])).min();
-    if let Some(least) = least
-        && least < own
-    {
-        atomic_min(&mut labels[i], least);
-        atomic_max(changed, 1);
-    }
-}
-
-/// Other points take the least label of the cores in reach, if there are any.
-#[kernel]
-fn dbscan_borders<const D: usize>(reach: f32, points: &[[f32; D]], labels: &[u32], out: &mut [u32]) {
-    let i = global_id_x();
-    if i < out.len() {
-        out[i] = match labels[i] {
-            u32::MAX => {
-                let near = points.iter().zip(labels).filter(|(q, _)| apart(points[i], **q) <= reach * reach);
-                near.map(|(_, label)| *label).min().unwrap_or(u32::MAX)
-            }
-            label => label,
-        };
-    }
-}
-
-#[test]
-fn clusters_are_what_a_search_finds() {
-    let mut random = Random(226);
-    let (count, reach, least) = (101, 2.5f32, 4u32);
-    // Whole numbers: distances are exact.
-    let points: Vec<[f32; 2]> = (0..count)
-        .map(|i| {
-            let wide = if i % 5 == 0 { 40 } else { 9 };
-            let middle = [0.0, 15.0, 26.0][i % 3];
-            [0, 1].map(|_| middle + (random.bits() % wide) as f32)
-        })
-        .collect();
-    let close = |i: usize, j: usize| {
-        let [x, y] = [0, 1].map(|k| (points[i][k] - points[j][k]) as i32);
-        4 * (x * x + y * y) <= 25
-    };
-    let is_core: Vec<bool> = (0..count).map(|i| (0..count).filter(|j| close(i, *j)).count() >= least as usize).collect();
-    let mut expected = vec![u32::MAX; count];
-    for first in 0..count {
-        if is_core[first] && expected[first] == u32::MAX {
-            let mut open = vec![first];
-            expected[first] = first as u32;
-            while let Some(i) = open.pop() {
-                for j in 0..count {
-                    if is_core[j] && close(i, j) && expected[j] == u32::MAX {
-                        expected[j] = first as u32;
-                        open.push(j);
-                    }
-                }
-            }
-        }
-    }
-    for i in 0..count {
-        if !is_core[i] {
-            let near = (0..count).filter(|j| is_core[*j] && close(i, *j)).map(|j| expected[j]).min();
-            expected[i] = near.unwrap_or(u32::MAX);
-        }
-    }
-    assert!(expected.contains(&u32::MAX));
-    everywhere(|run| {
-        let points = run.upload(&points);
-        let (labels, out) = (run.zeros::<u32>(count), run.zeros::<u32>(count));
-        let config = LaunchConfig::linear(count, 64);
-        run.launch(dbscan_cores::kernel::<2>(), config, args![reach, least, &points, &labels]);
-        loop {
-            let changed = run.zeros::<u32>(1);
-            let config = LaunchConfig::linear(count, 64);
-            run.launch(dbscan_spread::kernel::<2>(), config, args![reach, &points, &labels, &changed]);
-            if run.read(&changed) == [0] {
-                break;
-            }
-        }
-        let config = LaunchConfig::linear(count, 64);
-        run.launch(dbscan_borders::kernel::<2>(), config, args![reach, &points, &labels, &out]);
-        run.holds(&out, &expected);
-    });
-}
-
-// 227: penalties of logits
-
-#[derive(Clone, Copy, PartialEq, GpuType)]
-#[repr(u32)]
-enum Repeated {
-    Divided,
-    Lowered,
-    LoweredEachTime,
-}
-
-/// What a sequence asks of its sampler.
-#[derive(Clone, Copy, GpuType)]
-#[repr(C)]
-struct Taste {
-    temperature: f32,
-    penalty: f32,
-    repeated: Repeated,
-    least_len: u32,
-    end: u32,
-}
-
-#[device]
-impl Taste {
-    fn logit(self, x: f32, times: u32) -> f32 {
-        match (times, self.repeated) {
-            (0, _) => x,
-            (_, Repeated::Divided) if x < 0.0 => x * self.penalty,
-            (_, Repeated::Divided) => x / self.penalty,
-            (_, Repeated::Lowered) => x - self.penalty,
-            (n, Repeated::LoweredEachTime) => x - self.penalty * n as f32,
-        }
-    }
-}
-
-/// A block a sequence; `width` is the vocabulary with its padding, which nothing may be drawn from.
-#[kernel(block_size = 64)]
-fn penalties(
-    vocabulary: usize,
-    width: usize,
-    longest: usize,
-    tastes: &[Taste],
-    bias: &[f32],
-    history: &[u32],
-    lengths: &[u32],
-    logits: &mut [f32],
-) {
-    const LEAST: f32 = -1e20;
-    let times = shared_array::<[u32; 512]>();
-    let (sequence, lane) = (group_id_x(), local_id_x());
-    let taste = tastes[sequence];
-    let length = lengths[sequence];
-    let history = &history[sequence * longest..][..length as usize];
-    for token in (lane..width).step_by(64) {
-        times[token] = 0;
-    }
-    sync_threads();
-    for token in history.iter().skip(lane).step_by(64) {
-        atomic_add(&mut times[*token as usize], 1);
-    }
-    sync_threads();
-    let row = &mut logits[sequence * width..(sequence + 1) * width];
-    for (token, x) in row.iter_mut().enumerate().skip(lane).step_by(64) {
-        let too_early = token == taste.end as usize && length < taste.least_len;
-        *x = match bias.get(token) {
-            Some(bias) if token < vocabulary && !too_early => {
-                taste.logit((*x + bias) / taste.temperature, times[token])
-            }
-            _ => LEAST,
-        };
-    }
-}
-
-#[test]
-fn repeated_tokens_are_less_likely() {
-    let mut random = Random(227);
-    let (sequences, vocabulary, width, longest) = (7usize, 301usize, 320usize, 90usize);
-    let mut number = |n: u64| random.bits() % n;
-    let logits: Vec<f32> = (0..sequences * width).map(|_| number(2001) as f32 / 100.0 - 10.0).collect();
-    let bias: Vec<f32> = (0..vocabulary).map(|_| number(100) as f32 / 100.0).collect();
-    let history: Vec<u32> = (0..sequences * longest).map(|_| number(vocabulary as u64) as u32).collect();
-    let lengths: Vec<u32> = (0..sequences).map(|s| (s * 15) as u32).collect();
-    let tastes: Vec<Taste> = (0..sequences)
-        .map(|s| Taste {
-            temperature: 0.5 + s as f32 / 4.0,
-            penalty: 1.25,
-            repeated: [Repeated::Divided, Repeated::Lowered, Repeated::LoweredEachTime][s % 3],
-            least_len: 40,
-            end: 2,
-        })
-        .collect();
-    let mut expected = vec![-1e20f64; sequences * width];
-    for s in 0..sequences {
-        for token in 0..vocabulary {
-            if token == 2 && lengths[s] < 40 {
-                continue;
-            }
-            let said = &history[s * longest..s * longest + lengths[s] as usize];
-            let n = said.iter().filter(|t| **t as usize == token).count();
-            let x = (f64::from(logits[s * width + token]) + f64::from(bias[token])) / (0.5 + s as f64 / 4.0);
-            expected[s * width + token] = match s % 3 {
-                _ if n == 0 => x,
-                0 => if x < 0.0 { x * 1.25 } else { x / 1.25 },
-                1 => x - 1.25,
-                _ => x - 1.25 * n as f64,
-            };
-        }
-    }
-    everywhere(|run| {
-        let (tastes, bias, history) = (run.upload(&tastes), run.upload(&bias), run.upload(&history));
-        let (lengths, logits) = (run.upload(&lengths), run.upload(&logits));
         run.launch(
-            penalties::kernel(),
-            LaunchConfig::new(sequences as u32, 64),
-            args![vocabulary, width, longest, &tastes, &bias, &history, &lengths, &logits],
+            forest::kernel::<Vote>(),
+            config,
+            args![features, missing, &nodes, &sets, &roots, &data, &out],
         );
-        // A sum, two quotients and a difference of numbers up to 22.
-        run.near(&logits, &expected, 1e-5);
+        run.holds(&out, &votes);
     });
 }

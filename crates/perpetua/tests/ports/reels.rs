@@ -1,4 +1,4 @@
-//! Moving pictures: transitions from one to another, keys of colour, and vectors of motion.
+//! Moving pictures: transitions from one to another, and keys of colour.
 
 use perpetua::prelude::*;
 
@@ -84,7 +84,8 @@ fn xfade(
             if is_second { second[place] } else { first[place] }
         }
         Transition::Slide { step: [dx, dy] } => {
-            let [from_x, from_y] = [(x, dx, width), (y, dy, height)].map(|(at, d, n)| at as i32 + d * (n * share / 256) as i32);
+            let [from_x, from_y] =
+                [(x, dx, width), (y, dy, height)].map(|(at, d, n)| at as i32 + d * (n * share / 256) as i32);
             let (w, h) = (width as i32, height as i32);
             let place = (from_y.rem_euclid(h) * w + from_x.rem_euclid(w)) as usize;
             let inside = from_x >= 0 && from_x < w && from_y >= 0 && from_y < h;
@@ -97,14 +98,23 @@ fn xfade(
 fn pictures_fade_wipe_and_slide() {
     let mut random = Random(228);
     let (width, height) = (37usize, 23usize);
-    let mut picture = || -> Vec<[u8; 4]> { random.bytes(width * height * 4).chunks(4).map(|p| [p[0], p[1], p[2], p[3]]).collect() };
+    let mut picture = || -> Vec<[u8; 4]> {
+        random
+            .bytes(width * height * 4)
+            .chunks(4)
+            .map(|p| [p[0], p[1], p[2], p[3]])
+            .collect()
+    };
     let (first, second) = (picture(), picture());
     let sides = [Side::Left, Side::Right, Side::Up, Side::Down];
     let mut cases = vec![];
     for kind in 0..3u32 {
         for (s, side) in sides.into_iter().enumerate() {
             for share in [0usize, 100, 256] {
-                let (left, gone) = ([width * share / 256, height * share / 256], [width * (256 - share) / 256, height * (256 - share) / 256]);
+                let (left, gone) = (
+                    [width * share / 256, height * share / 256],
+                    [width * (256 - share) / 256, height * (256 - share) / 256],
+                );
                 let mut expected = vec![];
                 for y in 0..height {
                     for x in 0..width {
@@ -118,10 +128,34 @@ fn pictures_fade_wipe_and_slide() {
                                 }
                                 pixel
                             }
-                            (1, 0) => if x > left[0] { b } else { a },
-                            (1, 1) => if x > gone[0] { a } else { b },
-                            (1, 2) => if y > left[1] { b } else { a },
-                            (1, _) => if y > gone[1] { a } else { b },
+                            (1, 0) => {
+                                if x > left[0] {
+                                    b
+                                } else {
+                                    a
+                                }
+                            }
+                            (1, 1) => {
+                                if x > gone[0] {
+                                    a
+                                } else {
+                                    b
+                                }
+                            }
+                            (1, 2) => {
+                                if y > left[1] {
+                                    b
+                                } else {
+                                    a
+                                }
+                            }
+                            (1, _) => {
+                                if y > gone[1] {
+                                    a
+                                } else {
+                                    b
+                                }
+                            }
                             (_, s) => {
                                 // Whole turns of the wrapped picture keep everything positive.
                                 let (mut u, mut v) = (x + width, y + height);
@@ -131,7 +165,11 @@ fn pictures_fade_wipe_and_slide() {
                                     2 => v -= left[1],
                                     _ => v += left[1],
                                 }
-                                let from = if u / width == 1 && v / height == 1 { &second } else { &first };
+                                let from = if u / width == 1 && v / height == 1 {
+                                    &second
+                                } else {
+                                    &first
+                                };
                                 from[v % height * width + u % width]
                             }
                         });
@@ -147,7 +185,11 @@ fn pictures_fade_wipe_and_slide() {
         for (kind, side, share, expected) in &cases {
             let out = run.zeros::<[u8; 4]>(width * height);
             let config = LaunchConfig::tiled(size[0], size[1], (16, 4));
-            run.launch(xfade::kernel(), config, args![*kind, *side, *share, size, &first, &second, &out]);
+            run.launch(
+                xfade::kernel(),
+                config,
+                args![*kind, *side, *share, size, &first, &second, &out],
+            );
             run.holds(&out, expected);
         }
     });
@@ -215,7 +257,14 @@ impl ColourKey {
 
 /// A lane for each sample of chroma and the 2 x 2 pixels that have it.
 #[kernel]
-fn chromakey<L: ChromaLayout>(width: usize, height: usize, key: ColourKey, u: &[u8], v: &[u8], alpha: &mut [u8]) {
+fn chromakey<L: ChromaLayout>(
+    width: usize,
+    height: usize,
+    key: ColourKey,
+    u: &[u8],
+    v: &[u8],
+    alpha: &mut [u8],
+) {
     let (x, y) = (global_id_x(), global_id_y());
     let (columns, rows) = (width.div_ceil(2), height.div_ceil(2));
     if x >= columns || y >= rows {
@@ -262,164 +311,50 @@ fn alpha_follows_the_distance_from_a_key() {
             sum / 9.0
         })
         .collect();
-    let of = |pixel: usize| distances[pixel / width / 2 * columns + pixel % width / 2] - f64::from(similarity);
+    let of =
+        |pixel: usize| distances[pixel / width / 2 * columns + pixel % width / 2] - f64::from(similarity);
     let u: Vec<u8> = chroma.iter().map(|c| c[0]).collect();
     let v: Vec<u8> = chroma.iter().map(|c| c[1]).collect();
     everywhere(|run| {
         let (u, v, pairs) = (run.upload(&u), run.upload(&v), run.upload(&chroma.concat()));
         let config = || LaunchConfig::tiled(columns as u32, rows as u32, (8, 8));
         let alpha = run.zeros::<u8>(width * height);
-        let soft = ColourKey { chroma: key, similarity, blend };
-        run.launch(chromakey::kernel::<Planes>(), config(), args![width, height, soft, &u, &v, &alpha]);
+        let soft = ColourKey {
+            chroma: key,
+            similarity,
+            blend,
+        };
+        run.launch(
+            chromakey::kernel::<Planes>(),
+            config(),
+            args![width, height, soft, &u, &v, &alpha],
+        );
         for (pixel, found) in run.read(&alpha).into_iter().enumerate() {
             let exact = (of(pixel) / f64::from(blend)).clamp(0.0, 1.0) * 255.0;
             // Half of the last place, and the error of the mean, which is below 1e-6 of 1 / 0.2 times 255.
-            assert!((f64::from(found) - exact).abs() < 0.502, "on {}: {pixel} {found} {exact}", run.place());
+            assert!(
+                (f64::from(found) - exact).abs() < 0.502,
+                "on {}: {pixel} {found} {exact}",
+                run.place()
+            );
         }
-        let hard = ColourKey { chroma: key, similarity, blend: 0.0 };
-        run.launch(chromakey::kernel::<Pairs>(), config(), args![width, height, hard, &pairs, &pairs, &alpha]);
+        let hard = ColourKey {
+            chroma: key,
+            similarity,
+            blend: 0.0,
+        };
+        run.launch(
+            chromakey::kernel::<Pairs>(),
+            config(),
+            args![width, height, hard, &pairs, &pairs, &alpha],
+        );
         for (pixel, found) in run.read(&alpha).into_iter().enumerate() {
             let side = if of(pixel) > 0.0 { 255 } else { 0 };
-            assert!(found == side || of(pixel).abs() < 1e-6, "on {}: {pixel} {found}", run.place());
+            assert!(
+                found == side || of(pixel).abs() < 1e-6,
+                "on {}: {pixel} {found}",
+                run.place()
+            );
         }
-    });
-}
-
-// 230: vectors of motion
-
-const SEARCH: usize = 4;
-const POSITIONS: usize = (2 * SEARCH + 1) * (2 * SEARCH + 1);
-
-/// Where a position of the window is, from its middle.
-#[device]
-fn shift(position: usize) -> [i32; 2] {
-    let side = 2 * SEARCH + 1;
-    [position % side, position / side].map(|p| p as i32 - SEARCH as i32)
-}
-
-/// A block for 4 x 4 samples, compared at each position of the window; beyond the edge the picture goes on as there.
-#[kernel(block_size = 32)]
-fn sad_blocks<T: Copy + Into<i32>>(width: usize, height: usize, now: &[T], before: &[T], sums: &mut [u16]) {
-    let own = shared_array::<[i32; 16]>();
-    let lane = local_id_x();
-    let (left, top) = (group_id_x() * 4, group_id_y() * 4);
-    if lane < 16 {
-        own[lane] = now[(top + lane / 4) * width + left + lane % 4].into();
-    }
-    sync_threads();
-    let block = group_id_y() * (width / 4) + group_id_x();
-    let sums = &mut sums[block * POSITIONS..][..POSITIONS];
-    for (position, sum) in sums.iter_mut().enumerate().skip(lane).step_by(32) {
-        let [dx, dy] = shift(position);
-        let differences = own.iter().enumerate().map(|(k, own)| {
-            let x = (left + k % 4).saturating_add_signed(dx as isize).min(width - 1);
-            let y = (top + k / 4).saturating_add_signed(dy as isize).min(height - 1);
-            let other: i32 = before[y * width + x].into();
-            own.abs_diff(other)
-        });
-        *sum = differences.sum::<u32>() as u16;
-    }
-}
-
-/// The best position of blocks of `SIDE` x `SIDE` of those, the first of several.
-#[kernel(block_size = 32)]
-fn sad_best<const SIDE: usize>(columns: usize, sums: &[u16], vectors: &mut [[i32; 2]], best: &mut [u32]) {
-    let least = shared_array::<[u32; 1]>();
-    let lane = local_id_x();
-    if lane == 0 {
-        least[0] = u32::MAX;
-    }
-    sync_threads();
-    for position in (lane..POSITIONS).step_by(32) {
-        let sum: u32 = (0..SIDE * SIDE)
-            .map(|k| {
-                let (x, y) = (group_id_x() * SIDE + k % SIDE, group_id_y() * SIDE + k / SIDE);
-                u32::from(sums[(y * columns + x) * POSITIONS + position])
-            })
-            .sum();
-        atomic_min(&mut least[0], sum << 8 | position as u32);
-    }
-    sync_threads();
-    if lane == 0 {
-        let found = least[0];
-        let block = group_id_y() * (columns / SIDE) + group_id_x();
-        vectors[block] = shift((found & 255) as usize);
-        best[block] = found >> 8;
-    }
-}
-
-#[test]
-fn motion_is_where_differences_are_least() {
-    let mut random = Random(230);
-    let (width, height) = (28usize, 20usize);
-    let (columns, rows) = (7usize, 5usize);
-    let before: Vec<u8> = random.bytes(width * height);
-    // Mostly the picture before, moved by (2, -1).
-    let now: Vec<u8> = (0..width * height)
-        .map(|i| {
-            let (x, y) = ((i % width + 2).min(width - 1), (i / width).saturating_sub(1));
-            before[y * width + x] ^ (random.bits() % 4) as u8
-        })
-        .collect();
-    let clamped = |x: i32, y: i32| before[y.clamp(0, 19) as usize * width + x.clamp(0, 27) as usize];
-    let sad = |left: usize, top: usize, side: usize, dx: i32, dy: i32| -> u32 {
-        let mut sum = 0;
-        for y in top..top + side {
-            for x in left..left + side {
-                let other = clamped(x as i32 + dx, y as i32 + dy);
-                sum += u32::from(now[y * width + x].abs_diff(other));
-            }
-        }
-        sum
-    };
-    let mut all = vec![];
-    for block in 0..columns * rows {
-        for dy in -4..=4 {
-            for dx in -4..=4 {
-                all.push(sad(block % columns * 4, block / columns * 4, 4, dx, dy) as u16);
-            }
-        }
-    }
-    let best_of = |side: usize| {
-        let (mut vectors, mut best) = (vec![], vec![]);
-        for block_y in 0..rows / side {
-            for block_x in 0..columns / side {
-                let mut found = (u32::MAX, [0, 0]);
-                for dy in -4..=4 {
-                    for dx in -4..=4 {
-                        let sum = sad(block_x * side * 4, block_y * side * 4, side * 4, dx, dy);
-                        if sum < found.0 {
-                            found = (sum, [dx, dy]);
-                        }
-                    }
-                }
-                best.push(found.0);
-                vectors.push(found.1);
-            }
-        }
-        (vectors, best)
-    };
-    let (small, large) = (best_of(1), best_of(2));
-    let wide = |picture: &[u8]| -> Vec<u16> { picture.iter().map(|v| u16::from(*v) * 4).collect() };
-    let four_times: Vec<u16> = all.iter().map(|v| v * 4).collect();
-    everywhere(|run| {
-        let sums = run.zeros::<u16>(columns * rows * POSITIONS);
-        let config = || LaunchConfig::new((columns as u32, rows as u32), 32);
-        let (tens, tens_before) = (run.upload(&wide(&now)), run.upload(&wide(&before)));
-        run.launch(sad_blocks::kernel::<u16>(), config(), args![width, height, &tens, &tens_before, &sums]);
-        run.holds(&sums, &four_times);
-        let (now, before) = (run.upload(&now), run.upload(&before));
-        run.launch(sad_blocks::kernel::<u8>(), config(), args![width, height, &now, &before, &sums]);
-        run.holds(&sums, &all);
-        let (vectors, best) = (run.zeros::<[i32; 2]>(columns * rows), run.zeros::<u32>(columns * rows));
-        run.launch(sad_best::kernel::<1>(), config(), args![columns, &sums, &vectors, &best]);
-        run.holds(&vectors, &small.0);
-        run.holds(&best, &small.1);
-        let count = columns / 2 * (rows / 2);
-        let (vectors, best) = (run.zeros::<[i32; 2]>(count), run.zeros::<u32>(count));
-        let config = LaunchConfig::new((columns as u32 / 2, rows as u32 / 2), 32);
-        run.launch(sad_best::kernel::<2>(), config, args![columns, &sums, &vectors, &best]);
-        run.holds(&vectors, &large.0);
-        run.holds(&best, &large.1);
     });
 }

@@ -18,7 +18,10 @@ struct Signature {
 fn reset_signatures(signatures: &mut [Signature]) {
     let v = global_id_x();
     if let Some(signature) = signatures.get_mut(v) {
-        *signature = Signature { reaching: v as u32, reached: v as u32 };
+        *signature = Signature {
+            reaching: v as u32,
+            reached: v as u32,
+        };
     }
 }
 
@@ -42,7 +45,13 @@ fn spread(edges: &[[u32; 2]], count: &u32, signatures: &mut [Signature], changed
 
 /// Keeps edges between vertices with one signature which is not yet that of a component.
 #[kernel]
-fn keep_edges(edges: &[[u32; 2]], count: &u32, signatures: &[Signature], kept: &mut [[u32; 2]], left: &mut u32) {
+fn keep_edges(
+    edges: &[[u32; 2]],
+    count: &u32,
+    signatures: &[Signature],
+    kept: &mut [[u32; 2]],
+    left: &mut u32,
+) {
     let i = global_id_x();
     if i >= *count as usize {
         return;
@@ -106,18 +115,34 @@ fn components_of_a_directed_graph() {
             assert!(round < n, "on {}", run.place());
             // Without edges what is left are components of one vertex.
             let is_last = run.read(&count)[0] == 0;
-            run.launch(reset_signatures::kernel(), LaunchConfig::linear(n, 64), args![&signatures]);
+            run.launch(
+                reset_signatures::kernel(),
+                LaunchConfig::linear(n, 64),
+                args![&signatures],
+            );
             loop {
                 let changed = run.zeros::<u32>(1);
-                run.launch(spread::kernel(), LaunchConfig::linear(m, 64), args![&list, &count, &signatures, &changed]);
+                run.launch(
+                    spread::kernel(),
+                    LaunchConfig::linear(m, 64),
+                    args![&list, &count, &signatures, &changed],
+                );
                 if run.read(&changed)[0] == 0 {
                     break;
                 }
             }
-            run.launch(settle::kernel(), LaunchConfig::linear(n, 64), args![&signatures, &components]);
+            run.launch(
+                settle::kernel(),
+                LaunchConfig::linear(n, 64),
+                args![&signatures, &components],
+            );
             let (kept, left) = (run.zeros::<[u32; 2]>(m), run.zeros::<u32>(1));
             let config = LaunchConfig::linear(m, 64);
-            run.launch(keep_edges::kernel(), config, args![&list, &count, &signatures, &kept, &left]);
+            run.launch(
+                keep_edges::kernel(),
+                config,
+                args![&list, &count, &signatures, &kept, &left],
+            );
             if is_last {
                 break;
             }
@@ -131,13 +156,7 @@ fn components_of_a_directed_graph() {
 
 /// How many triangles of living edges an edge is part of: common neighbours of its ends, whose lists are sorted.
 #[device]
-fn support(
-    [u, v]: [u32; 2],
-    starts: &[u32],
-    neighbours: &[u32],
-    ids: &[u32],
-    alive: &[u32],
-) -> u32 {
+fn support([u, v]: [u32; 2], starts: &[u32], neighbours: &[u32], ids: &[u32], alive: &[u32]) -> u32 {
     use std::cmp::Ordering;
     let row = |v: u32| starts[v as usize] as usize..starts[v as usize + 1] as usize;
     let (first, second) = (row(u), row(v));
@@ -223,7 +242,10 @@ fn trusses_of_a_graph() {
     let mut k = 3;
     while !left.is_empty() {
         let edge = |a: u32, b: u32| left.contains(&[a.min(b), a.max(b)]);
-        let weak = left.iter().copied().find(|[a, b]| (0..n).filter(|c| edge(*a, *c) && edge(*b, *c)).count() + 2 < k);
+        let weak = left
+            .iter()
+            .copied()
+            .find(|[a, b]| (0..n).filter(|c| edge(*a, *c) && edge(*b, *c)).count() + 2 < k);
         match weak {
             Some(weak) => {
                 left.remove(&weak);
@@ -362,15 +384,25 @@ fn by_rest(key: u32) -> u32 {
 fn keys_in_buckets() {
     let mut random = Random(277);
     let n = 128 * 18 + 45;
-    let keys: Vec<u32> = (0..n).map(|_| random.bits() as u32 >> (random.bits() % 11)).collect();
+    let keys: Vec<u32> = (0..n)
+        .map(|_| random.bits() as u32 >> (random.bits() % 11))
+        .collect();
     let mut sizes = keys.clone();
     sizes.sort_by_key(|key| (0..7u32).find(|k| key >> (31 - *k) == 1).unwrap_or(7));
     let mut rests = keys.clone();
     rests.sort_by_key(|key| key - key / 7 * 7);
     everywhere(|run| {
         let kernels = [
-            (count_buckets::kernel::<by_size>(), scatter::kernel::<by_size>(), &sizes),
-            (count_buckets::kernel::<by_rest>(), scatter::kernel::<by_rest>(), &rests),
+            (
+                count_buckets::kernel::<by_size>(),
+                scatter::kernel::<by_size>(),
+                &sizes,
+            ),
+            (
+                count_buckets::kernel::<by_rest>(),
+                scatter::kernel::<by_rest>(),
+                &rests,
+            ),
         ];
         for (count, scatter, expected) in kernels {
             let (x, out) = (run.upload(&keys), run.zeros::<u32>(n));
