@@ -186,3 +186,41 @@ fn kernels_take_references_to_one_value() {
     }
     crate::harness::renders(above::kernel());
 }
+
+const TABLE: [u32; 4] = [1, 2, 3, 4];
+
+/// References that change mean literals, constants and arrays as they mean parts of slices.
+#[kernel]
+fn literals(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let mut all = 1u32;
+    let mut text: &[u8] = b"abcdefg";
+    while let Some((first, rest)) = text.split_first() {
+        all = all.wrapping_mul(3) ^ u32::from(*first);
+        text = rest;
+    }
+    let mut table: &[u32] = &TABLE;
+    while table.len() > i % 4 {
+        all = all.wrapping_mul(3) ^ table[0];
+        table = &table[1..];
+    }
+    let fixed = [x[i], 2, 3];
+    let mut part: &[u32] = &fixed;
+    while let [first, rest @ ..] = part {
+        all = all.wrapping_mul(3) ^ first;
+        part = rest;
+    }
+    for j in 0..i % 4 {
+        let mut word: &[u8] = b"hello";
+        while word.len() > j {
+            all = all.wrapping_mul(3) ^ u32::from(word[0]);
+            word = &word[1..];
+        }
+    }
+    y[i] = all;
+}
+
+#[test]
+fn references_to_literals_change() {
+    check(literals::kernel(), literals, &numbers(64), &[0u32; 64]);
+}

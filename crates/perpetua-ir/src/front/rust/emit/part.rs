@@ -124,17 +124,16 @@ impl Emitter<'_> {
 
     /// The part that a reference to a slice means.
     fn part_of(&mut self, val: &Val, line: u32) -> Result<Part> {
-        match val {
-            Val::Ref(Src::Part(part)) => Ok(part.clone()),
-            Val::Ref(src @ Src::Place(whole)) => {
-                let len = self.length(src, &Ty::unit(), line)?;
-                let usize_scalar = self.usize_scalar();
-                let start = self.constant(usize_scalar, 0);
-                let whole = whole.clone();
-                Ok(Part { whole, start, len })
-            }
-            _ => Err(self.chosen_place(line)),
-        }
+        let whole = match val {
+            Val::Ref(Src::Part(part)) => return Ok(part.clone()),
+            Val::Ref(Src::Place(whole)) => whole.clone(),
+            Val::Ref(Src::Constant(name, value)) => self.constant_place(name, value, line)?,
+            _ => return Err(self.chosen_place(line)),
+        };
+        let len = self.length(&Src::Place(whole.clone()), &Ty::unit(), line)?;
+        let usize_scalar = self.usize_scalar();
+        let start = self.constant(usize_scalar, 0);
+        Ok(Part { whole, start, len })
     }
 
     /// Keeps what a local holds that changes and has references in it: `None` where it has none.
@@ -149,7 +148,14 @@ impl Emitter<'_> {
         }
         let name = super::types::identifier(&local.name);
         let slot = self.slot(&local.ty, &name, line)?;
-        self.put(&slot, val, line)?;
+        // A literal, or what nobody changes, lies in a variable: here, since all uses are behind it.
+        match (&slot, val) {
+            (Slot::Part(..), Val::Ref(Src::Val(of))) => {
+                let whole = self.spill(of, line)?;
+                self.put(&slot, &Val::Ref(Src::Place(whole)), line)?;
+            }
+            _ => self.put(&slot, val, line)?,
+        }
         Ok(Some(slot))
     }
 
