@@ -43,6 +43,13 @@ pub(super) fn exp<R: Real>(x: R) -> R {
     scale(exp_near(r), k)
 }
 
+/// Half of `exp(x)`, which overflows later, for `x >= 0`.
+#[inline(always)]
+fn exp_half<R: Real>(x: R) -> R {
+    let (r, k) = reduce(x.limit(0.0, 91.0));
+    scale(exp_near(r), k.sub(x.int(1)))
+}
+
 #[inline(always)]
 pub(super) fn exp2<R: Real>(x: R) -> R {
     let x = x.limit(-151.0, 129.0);
@@ -90,19 +97,15 @@ pub(super) fn sinh<R: Real>(x: R) -> R {
         2.553_943_5e-8,
     ];
     let near = (t * x).fma(polynomial(t, &c), x);
-    let h = exp(a * x.lit(0.5));
-    let e = exp(a.limit(0.0, 80.0));
-    let far = (a.gt(x.lit(40.0))).select(x.lit(0.5) * h * h, x.lit(0.5) * (e - x.lit(1.0) / e));
+    let e = exp_half(a);
+    let far = e - x.lit(0.25) / e;
     a.gt(x.lit(1.0)).select(far.copysign(x), near)
 }
 
 #[inline(always)]
 pub(super) fn cosh<R: Real>(x: R) -> R {
-    let a = x.abs();
-    let h = exp(a * x.lit(0.5));
-    let e = exp(a.limit(0.0, 80.0));
-    let middle = x.lit(0.5).fma(e, x.lit(0.5) / e);
-    a.gt(x.lit(40.0)).select(x.lit(0.5) * h * h, middle)
+    let e = exp_half(x.abs());
+    e + x.lit(0.25) / e
 }
 
 #[inline(always)]

@@ -93,42 +93,31 @@ pub(super) fn log10<R: Real>(x: R) -> R {
     in_base(x, [0.434_326_17, -3.168_997e-5], [0.301_025_39, 4.605_039e-6])
 }
 
-/// 2 / ln 2 and a third of it, each in two parts, of which the first has 12 bits.
+/// 2 / ln 2 in two parts, of which the first has 12 bits.
 const TWO_LOG2_E: [f32; 2] = [2.885_742_2, -3.521_057e-4];
-const TWO_THIRDS_LOG2_E: [f32; 2] = [0.961_914_06, -1.173_685_7e-4];
 
-/// `log2 x` as an unevaluated sum of two floats, for positive finite `x`: relative error near 2^-33. The first has 22
+/// `log2 x` as an unevaluated sum of two floats, for positive finite `x`: relative error near 2^-29. The first has 22
 /// bits at most.
 #[inline(always)]
 pub(super) fn log2_sum<R: Real>(x: R) -> (R, R) {
     let (e, f) = split(x);
     // log2(1 + f) = 2 / ln 2 · atanh s, where s = f / (2 + f) = s1 + s2, s1 with 12 bits.
-    let d = f + x.lit(2.0);
-    let s = f / d;
+    let inverse = x.lit(1.0) / (f + x.lit(2.0));
+    let s = f * inverse;
     let (s1, _) = s.halves();
     // What s1 leaves of f: f - s1 (2 + f). All products and the first difference are exact.
     let (f1, f2) = f.halves();
-    let s2 = (((f - (s1 + s1)) - s1 * f1) - s1 * f2) / d;
+    let s2 = (((f - (s1 + s1)) - s1 * f1) - s1 * f2) * inverse;
     let [two, two_low] = TWO_LOG2_E.map(|part| x.lit(part));
     let linear = s1 * two;
-    let linear_low = s.fma(two_low, s2 * two);
-    // s³ in two parts, times a third of that.
-    let (q, q_low) = (s1 * s1).halves();
-    let q_low = q_low + s2 * (s1 + s);
-    let cube = s1 * q;
-    let cube_low = s1 * q_low + s2 * q;
-    let (c1, c2) = cube.halves();
-    let [third, third_low] = TWO_THIRDS_LOG2_E.map(|part| x.lit(part));
-    let cubic = c1 * third;
-    let cubic_low = cube.fma(third_low, (c2 + cube_low) * third);
-    // The rest is too small for its errors to matter.
+    // The rest is small enough for one part.
     let t = s * s;
     let rest = t
-        * t
         * s
         * polynomial(
             t,
             &[
+                0.961_796_7,
                 0.577_078_04,
                 0.412_198_57,
                 0.320_598_9,
@@ -136,9 +125,9 @@ pub(super) fn log2_sum<R: Real>(x: R) -> (R, R) {
                 0.221_953_08,
             ],
         );
-    let low = linear_low + (cubic_low + rest);
-    let (fraction, _) = (linear + cubic).halves();
-    let low = ((linear - fraction) + cubic) + low;
+    let low = s.fma(two_low, s2 * two);
+    let (fraction, _) = (linear + rest).halves();
+    let low = ((linear - fraction) + rest) + low;
     // Beside an exponent, 14 bits after the point go into the first part, so that it is exact.
     let e = e.to_real();
     let grid = (fraction * x.lit(16_384.0)).nearest() * x.lit(6.103_515_6e-5);
