@@ -120,7 +120,7 @@ refusals! {
     RestPattern: "this `..` in a pattern" => "write one `..`, or `_` for each element";
     RefutableLet: "a `let` pattern that may not match" => "use `let … else` or `match`";
     LetPattern: "this pattern in `let`" => "use names, `_`, tuples, arrays and structs";
-    ForPattern: "a pattern as the variable of `for`" => "name it and take it apart with `let`";
+    ForPattern: "a pattern as the variable of `for` over a range of numbers" => "name the number, `for i in 0..n`";
     LetExpr: "`let` as a condition here" => "use it in `if` or `while`, behind `&&` at most";
     RefBinding: "a `ref` binding here" => "bind the value, or take `&place` after it";
     StringPattern: "a string or `char` in a pattern" => "match on bytes or numbers";
