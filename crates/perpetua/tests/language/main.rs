@@ -55,6 +55,7 @@ mod standing;
 mod strangers;
 mod structs;
 mod sweep;
+mod told;
 mod traits;
 mod unseen;
 mod values;

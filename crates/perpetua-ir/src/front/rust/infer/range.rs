@@ -13,6 +13,9 @@ use super::written::{ARGUMENT, RECEIVER, Writer};
 use super::{Checker, Result};
 use crate::front::rust::describe::GenericStruct;
 
+/// The methods that make steps of a range.
+const STEPPING: [&str; 4] = ["rev", "step_by", "skip", "take"];
+
 /// Methods that go on in the range.
 const MOVING: [&str; 12] = [
     "by_ref",
@@ -205,7 +208,7 @@ impl Checker<'_> {
                 let body = w.binary(BinaryOp::And, above, below);
                 self.written(range, Some(value), &body, Some(&Ty::BOOL), line)
             }
-            _ if super::steps::STEPPING.contains(&name) => {
+            _ if STEPPING.contains(&name) => {
                 let steps = self.steps_of_range(range, &item, closed)?;
                 self.steps_method(steps, item, name, args, line)
             }

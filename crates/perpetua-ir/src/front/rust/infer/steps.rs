@@ -11,9 +11,6 @@ use super::written::{ARGUMENT, RECEIVER, Writer};
 use super::{Checker, Result};
 use crate::front::rust::describe::GenericStruct;
 
-/// The methods that make steps of a range.
-pub(super) const STEPPING: [&str; 4] = ["rev", "step_by", "skip", "take"];
-
 impl Writer {
     fn steps(self, [first, step, count]: [syntax::Expr; 3]) -> syntax::Expr {
         let names = ["first", "step", "count"].map(str::to_owned);
