@@ -191,6 +191,7 @@ fn of_files(files: &[OsString]) -> Result<Found, Failure> {
         let text = source::read(Path::new(path))?;
         let file = File::new(path, &text);
         let (all, refused) = file.kernels_and_refusals()?;
+        let is_refused = refused.is_some();
         let handlers = match refused {
             None => emit::handlers(&file)?,
             Some(error) => {
@@ -198,7 +199,7 @@ fn of_files(files: &[OsString]) -> Result<Found, Failure> {
                 Vec::new()
             }
         };
-        if all.is_empty() && handlers.is_empty() && found.mistakes.is_empty() {
+        if all.is_empty() && handlers.is_empty() && !is_refused {
             return Err(format!("{} has no function marked #[kernel] or #[ring_kernel]", file.name).into());
         }
         for (name, function, how) in handlers {

@@ -176,7 +176,7 @@ intrinsics! {
     FillStageOf = "fill_stage_of", Subgroup, "(a_layer: u32, b_layer: u32, row: u32, column: u32, depth: u32)", "The same of these of several matrices, where `stage_layers` says that there are several.";
     MultiplyStage = "multiply_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "A lane's sums and what the next stage adds to them, when it is full, `[[[f32; 2]; 2]; N]`, or of `i32`.";
 
-    WeighStage = "weigh_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "In a chain of three factors: a lane's sums and what its weights add to them, times what the stage has of the third one, `[[[f32; 2]; 2]; N]`; frees the stage.";
+    WeighStage = "weigh_stage", Subgroup, "(sums: [[[f32; 2]; 2]; N], weights: [[[f32; 2]; 2]; M])", "In a chain of three factors, or of twins: a lane's sums and what its weights add to them, times what the stage has of the third one, or of the first right one, `[[[f32; 2]; 2]; N]`; frees the stage.";
 
     MultiplyTwin = "multiply_twin", Subgroup, "(sums: [[[f32; 2]; 2]; N])", "Of twins: what `multiply_stage` gives, of the second product.";
 

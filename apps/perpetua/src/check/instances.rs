@@ -27,7 +27,7 @@ pub(super) fn tried(kernel: &FileKernel) -> Result<Tried, Failure> {
     }
     let same = |a: &Refusal, b: &Refusal| (&a.file, a.line, &a.cause) == (&b.file, b.line, &b.cause);
     let mut all = refused.into_iter();
-    let Some(first) = all.next().filter(|_| all.len() > 1) else {
+    let Some(first) = all.next().filter(|_| all.len() > 0) else {
         return Ok(Tried::Unknown);
     };
     let agrees =

@@ -1,5 +1,5 @@
 //! From source to loaded machine code: IR by way of PTX, PTX by the driver's linker, CUDA C by NVRTC, each kept on disk
-//! as machine code, so that the next process compiles nothing.
+//! as machine code, so that the next process compiles nothing; but PTX that moves registers is kept as a text, whose code the driver keeps.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};
@@ -39,6 +39,13 @@ pub(super) struct Compiler {
     #[cfg(feature = "testing")]
     pub(super) rewrite: std::sync::OnceLock<crate::backend::TextRewrite>,
 }
+
+/// A text that holds a NUL byte.
+const WITH_NUL: Error = Error::InvalidState {
+    operation: "assembling PTX",
+    cause: "the text holds a NUL byte",
+    remedy: "remove it",
+};
 
 /// What moves registers from lanes to others.
 const MOVES_REGISTERS: &str = "setmaxnreg";
@@ -222,7 +229,8 @@ impl Compiler {
     /// compiles so it keeps on disk itself.
     fn assemble(&self, name: &str, ptx: &str) -> Result<Vec<u8>> {
         if ptx.contains(MOVES_REGISTERS) {
-            return Ok(super::module::text(ptx));
+            let text = CString::new(ptx).map_err(|_| WITH_NUL)?;
+            return Ok(text.into_bytes_with_nul());
         }
         self.shared.enter()?;
         let mut log = Log::default();
@@ -272,11 +280,7 @@ impl Compiler {
                 Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), len) }.to_vec())
             }
             Ok(code) => Err(refused(&self.shared, name, code, &log)),
-            Err(_) => Err(Error::InvalidState {
-                operation: "assembling PTX",
-                cause: "the text holds a NUL byte",
-                remedy: "remove it",
-            }),
+            Err(_) => Err(WITH_NUL),
         };
         // SAFETY: created above, destroyed once.
         let _ = unsafe { sys::cuLinkDestroy(linker) };

@@ -1,4 +1,4 @@
-//! What the disk cache keeps of a compiled kernel: machine code, and what a launch must know about it. A text of our own
+//! What the disk cache keeps of a compiled kernel: machine code, or the text that the driver makes it of, and what a launch must know about it. A text of our own
 //! making is not trusted: whatever does not read back counts as absent.
 
 use perpetua_ir::back::Source;

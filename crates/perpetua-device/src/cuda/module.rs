@@ -114,13 +114,6 @@ struct Left {
 // SAFETY: the driver's handle may be used from any thread; the rest is Send.
 unsafe impl Send for Left {}
 
-/// PTX as an image that the driver compiles when it loads it.
-pub(super) fn text(ptx: &str) -> Vec<u8> {
-    // A zero ends it, wherever it stands: what is behind would not be read.
-    let end = ptx.find('\0').unwrap_or(ptx.len());
-    [&ptx.as_bytes()[..end], b"\0"].concat()
-}
-
 /// What the driver's compiler writes into its logs.
 pub(super) struct Log {
     errors: Vec<u8>,

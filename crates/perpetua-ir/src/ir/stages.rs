@@ -140,7 +140,7 @@ pub struct Stages {
     pub pairs: bool,
 }
 
-/// One of the two matrices.
+/// One of the matrices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Factor {
     /// The buffer parameter that holds it; it is only read.

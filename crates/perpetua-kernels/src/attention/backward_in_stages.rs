@@ -77,7 +77,7 @@ impl AttentionKernel {
         })
     }
 
-    /// Gradients of keys and values, or of queries, which go to `out`; of these the second is not written. `read`: Q, K, V, lengths, slopes, the result's gradient.
+    /// Gradients of keys and values, or of queries, which go to `out`, whose second buffer is not written then. `read`: Q, K, V, lengths, slopes, the result's gradient.
     pub(super) fn launch_backward_in_stages(
         &self,
         stream: &Stream,
@@ -120,7 +120,7 @@ impl AttentionKernel {
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: the gradients have room for a row of each key or query, with whose number rows are compared before each store; a row is a whole number of lines of 16 bytes. The
             // matrices that are read are described by their rows, which a launch compares with the buffers. There is a logarithm and a mean for each query, with whose number places are compared
-            // before they are read, or all queries of a step are below it; two lengths for each entry, where they are read; no length counts further than the shape. Indices into a lane's
+            // before they are read; two lengths for each entry, where they are read; no length counts further than the shape. Indices into a lane's
             // arrays are constants, and nothing is divided but by the number of heads that share keys, which is not zero where there is something to launch.
             function = unsafe { unchecked(function) };
         }

@@ -256,7 +256,11 @@ impl GemmKernel {
             Open::Stages => "stages",
             Open::Columns => "columns",
         };
-        let sums = if self.promotes() { " promoted" } else { "" };
+        let sums = match (self.promotes(), self.split) {
+            (true, _) => " promoted",
+            (_, true) => " split",
+            _ => "",
+        };
         let factors = self.factors().unwrap_or(Factors::F16);
         let product = format!(
             "{way} {factors:?} {:?}{sums} {a}{b} {m}x{n}x{k} {}",

@@ -144,10 +144,10 @@ pub fn multiply_stage<T, const N: usize>(sums: [[[T; 2]; 2]; N]) -> [[[T; 2]; 2]
     sums
 }
 
-/// A lane's sums, and what its weights add to them, times what the stage has of the third factor; then the stage may be filled again. Weights are rounded to the
+/// A lane's sums, and what its weights add to them, times what the stage has of the third factor, or of twins of the first right one; then the stage may be filled again. Weights are rounded to the
 /// type of the factors, and lie as the sums that [`multiply_stage`] gives, which in a chain leaves its stage full.
 ///
-/// Stages are multiplied in their order, and weighed in their order. So a kernel may multiply a stage before it weighs the one before: on a GPU it then makes weights of
+/// In a chain stages are multiplied in their order, and weighed in their order. So a kernel may multiply a stage before it weighs the one before: on a GPU it then makes weights of
 /// the one's sums while the other's are computed. Without that its lanes wait for each product by itself.
 pub fn weigh_stage<const N: usize, const M: usize>(
     sums: [[[f32; 2]; 2]; N],

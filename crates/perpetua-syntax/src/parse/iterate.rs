@@ -19,10 +19,8 @@ use super::Refusal;
 use super::chain::{Item, Step};
 use super::expr::{peel, usize_literal as number};
 use super::reader::{Reader, line_of, name_of};
-use super::sugar::{block, expr, local, statement};
-use crate::ast::{
-    BinaryOp, Expr, ExprKind, INDEXED, Line, PrintPiece, Range, RangeAdaptor, Scalar, Stmt, Type, TypeMember,
-};
+use super::sugar::{block, expr, local, most, statement};
+use crate::ast::{BinaryOp, Expr, ExprKind, INDEXED, Line, PrintPiece, Range, RangeAdaptor, Stmt};
 use crate::nesting::Level;
 use bound::{Stand, beside};
 use item::{binary, declare, method, when};
@@ -54,20 +52,12 @@ pub(super) struct Chain {
     stands: Option<Stand>,
     /// Whether it goes on from there.
     advances: bool,
+    /// Whether it may give `&mut` to what it goes over.
+    lends: bool,
 }
 
 /// What Rust says of `step_by(0)`.
 const NO_STEP: &str = "assertion failed: step != 0";
-
-/// `usize::MAX`.
-fn most(line: Line) -> Expr {
-    let most = TypeMember {
-        ty: Type::Scalar(Scalar::Usize),
-        via: None,
-        name: "MAX".to_owned(),
-    };
-    expr(line, ExprKind::TypeConst(Box::new(most)))
-}
 
 /// Whether it is `(&mut it).into_iter()`, which goes on in what it names.
 fn goes_on(value: &syn::Expr) -> bool {
@@ -102,6 +92,7 @@ impl Chain {
             remainder: None,
             stands: None,
             advances: false,
+            lends: false,
         }
     }
 
@@ -246,6 +237,7 @@ impl Reader {
         let count = method(local(&name, line), "len", Vec::new());
         let count = chain.name(self, "count", count);
         chain.unknown = how == "into_iter";
+        chain.lends = how != "iter";
         chain.source = Source::Items(Item::Element(name), count);
     }
 
@@ -328,7 +320,7 @@ impl Reader {
     fn read_adaptor(&mut self, call: &syn::ExprMethodCall, chain: &mut Chain) {
         let (name, line) = (name_of(&call.method), line_of(call.method.span()));
         // Where each item stands in order, by itself.
-        let usual = chain.steps.is_empty() && !chain.advances && !chain.acts();
+        let usual = chain.steps.is_empty() && !chain.advances && !self.acts(chain);
         chain.remainder = None;
         match (name.as_str(), call.args.first()) {
             ("copied" | "cloned", None) => chain.steps.push(Step::Copied),
@@ -423,7 +415,7 @@ impl Reader {
                     }
                     // The second one waits for each item of the first, which is its state.
                     _ if !other.advances && self.may_pause(&mut other) => {
-                        let acts = other.acts();
+                        let acts = self.acts(&other);
                         let other = self.waiting(other, chain, call.method.span());
                         chain.steps.extend(beside(other, acts));
                     }

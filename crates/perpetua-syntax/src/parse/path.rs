@@ -75,6 +75,10 @@ impl Reader {
             if let Some(range) = self.named_range(&name, line_of(path.segments[0].ident.span())) {
                 return range;
             }
+            if self.hides_a_local(&name) {
+                self.refuse_named(path, Refusal::IteratorValue, &name);
+                return ExprKind::Tuple(Vec::new());
+            }
             if self.is_local(&name) || name == "self" {
                 return ExprKind::Local(name);
             }

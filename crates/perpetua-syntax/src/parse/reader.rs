@@ -56,6 +56,8 @@ pub(super) struct Reader {
     outer_labels: Vec<(String, String)>,
     /// Names of locals that were declared `mut`, wherever.
     mutables: HashSet<String>,
+    /// Names of locals that are `&mut`.
+    mutable_refs: HashSet<String>,
     /// Whether the pattern that is read has a name with `ref`.
     pub(super) by_ref: bool,
     /// The scalars of which the dynamic shared memory was said to be.
@@ -240,6 +242,21 @@ impl Reader {
         self.iterators
             .iter()
             .find_map(|(place, bound)| (*place == at).then_some(bound))
+    }
+
+    /// Whether an iterator has this name, which is no variable, and a variable from before had it.
+    pub(super) fn hides_a_local(&self, name: &str) -> bool {
+        self.iterator(name).is_some() && self.locals.iter().filter(|local| *local == name).count() > 1
+    }
+
+    /// Notes that a local of this name is a `&mut`.
+    pub(super) fn declare_mutable_ref(&mut self, name: &str) {
+        self.mutable_refs.insert(name.to_owned());
+    }
+
+    /// Whether a local of this name is a `&mut`.
+    pub(super) fn is_mutable_ref(&self, name: &str) -> bool {
+        name == "self" || self.is_local(name) && self.mutable_refs.contains(name)
     }
 
     /// Declares a name for a function.

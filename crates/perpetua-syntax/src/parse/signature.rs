@@ -77,6 +77,9 @@ pub(super) fn read(
         if param.mutable {
             reader.declare_mutable(&param.name);
         }
+        if matches!(&param.ty, Type::Ref { mutable: true, .. }) {
+            reader.declare_mutable_ref(&param.name);
+        }
     }
     let mut parts = Vec::new();
     for (param, input) in params.iter().zip(&sig.inputs) {

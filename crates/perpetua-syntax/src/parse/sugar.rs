@@ -5,7 +5,9 @@ use super::Refusal;
 use super::block::behind;
 use super::expr::peel;
 use super::reader::{Reader, line_of, name_of, stand_in};
-use crate::ast::{Arm, Block, Expr, ExprKind, Line, Pattern, PatternKind, Stmt, StmtKind, Type};
+use crate::ast::{
+    Arm, Block, Expr, ExprKind, Line, Pattern, PatternKind, Scalar, Stmt, StmtKind, Type, TypeMember,
+};
 use syn::spanned::Spanned;
 
 /// The label of the block that stands for an `if let`; no label of the user's has a space.
@@ -363,4 +365,14 @@ pub(super) fn binding(name: &str, line: Line) -> Pattern {
             mutable: false,
         },
     }
+}
+
+/// `usize::MAX`.
+pub(super) fn most(line: Line) -> Expr {
+    let most = TypeMember {
+        ty: Type::Scalar(Scalar::Usize),
+        via: None,
+        name: "MAX".to_owned(),
+    };
+    expr(line, ExprKind::TypeConst(Box::new(most)))
 }

@@ -41,6 +41,15 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
         "let mut k = 0; for v in x.iter().filter(|v| true).§zip(x.iter().flat_map(|v| { k += 1; [1] })) {} for v in x.iter().filter(|v| true).§chain(x) {}",
         &[(R::IteratorOrder, "zip"), (R::IteratorOrder, "chain")],
     ),
+    // The variable from before is not meant, and what is behind a `&mut` may be another one when it is looked at again.
+    (
+        "let v = [1, 2]; let mut v = v.into_iter(); v.next(); let w = §v; let g = (§v, 1);",
+        &[(R::IteratorValue, "v"), (R::IteratorValue, "v")],
+    ),
+    (
+        "let mut it = x.iter_mut().filter(|row| row[0] == 0).§flatten(); it.next();",
+        &[(R::IteratorValue, "flatten")],
+    ),
     (
         "let mut k = 0.0; let s = x.iter().map(§move |v| { k += 1.0; *v * k }).sum::<f32>();",
         &[(R::IteratorMove, "k")],

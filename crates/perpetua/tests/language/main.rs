@@ -28,6 +28,7 @@
 
 mod attributes;
 mod barriers;
+mod calls;
 mod chains;
 mod check;
 mod closures;

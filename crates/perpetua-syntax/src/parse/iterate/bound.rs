@@ -9,7 +9,7 @@ use crate::parse::expr::peel;
 use crate::parse::path::single_name;
 use crate::parse::ranges::is_closed;
 use crate::parse::reader::{Reader, line_of, name_of};
-use crate::parse::sugar::{expr, local, statement};
+use crate::parse::sugar::{expr, local, most, statement};
 use crate::parse::types::range_of;
 use quote::quote_spanned;
 use syn::spanned::Spanned;
@@ -70,7 +70,7 @@ impl Bound {
     pub(in crate::parse) fn called(name: &str, line: Line) -> Bound {
         Bound {
             item: Item::Count(number(line, 0)),
-            count: super::most(line),
+            count: most(line),
             steps: vec![Step::Called(name.to_owned())],
             names: Vec::new(),
             owned: true,
@@ -100,7 +100,10 @@ impl Reader {
         if let Some(last) = last {
             let again = chain.steps.get(..=last).unwrap_or_default();
             let again_alone = |step: &Step| step.is_alone() || matches!(step, Step::Flat(..));
-            if !again.iter().all(again_alone) || self.changes(chain) {
+            // What is behind a `&mut` may be another one when it is looked at again.
+            let looks = |step: &Step| step.function().is_some_and(|f| !is_iter_mut(f));
+            if !again.iter().all(again_alone) || chain.lends && again.iter().any(looks) || self.changes(chain)
+            {
                 return false;
             }
             self.by_places(chain);
@@ -151,7 +154,8 @@ impl Reader {
     pub(super) fn changes(&self, chain: &Chain) -> bool {
         let mut names = Vec::new();
         chain.name_locals(self, &mut names);
-        chain.acts() || names.iter().any(|(name, _)| self.may_change(name))
+        let changes = |name: &str| self.may_change(name) || self.is_mutable_ref(name);
+        self.acts(chain) || names.iter().any(|(name, _)| changes(name))
     }
 
     /// The iterator that an expression names.
@@ -470,4 +474,18 @@ impl Reader {
             back: None,
         });
     }
+}
+
+/// Whether a function is `|row| row.iter_mut()`.
+fn is_iter_mut(f: &syn::Expr) -> bool {
+    let syn::Expr::Closure(closure) = f else {
+        return false;
+    };
+    let (Some(syn::Pat::Ident(param)), syn::Expr::MethodCall(call)) =
+        (closure.inputs.first(), peel(&closure.body))
+    else {
+        return false;
+    };
+    call.method == "iter_mut"
+        && matches!(&*call.receiver, syn::Expr::Path(path) if path.path.is_ident(&param.ident))
 }

@@ -5,12 +5,43 @@ use syn::visit::Visit;
 
 use super::{Chain, Source};
 use crate::parse::chain::{Item, Step};
+use crate::parse::path::single_name;
 use crate::parse::reader::{Reader, name_of};
 
-impl Chain {
-    /// Whether functions that belong to its items may do more than compute.
-    pub(super) fn acts(&self) -> bool {
-        matches!(&self.source, Source::Items(item, _) if item_acts(item)) || self.steps.iter().any(step_acts)
+impl Reader {
+    /// Whether functions that belong to a chain's items may do more than compute.
+    pub(super) fn acts(&self, chain: &Chain) -> bool {
+        let of_items = match &chain.source {
+            Source::Items(item, _) => self.item_acts(item),
+            Source::Range(_) => false,
+        };
+        of_items || chain.steps.iter().any(|step| self.step_acts(step))
+    }
+
+    fn item_acts(&self, item: &Item) -> bool {
+        item.steps().iter().any(|step| self.step_acts(step)) || item.parts().any(|item| self.item_acts(item))
+    }
+
+    fn step_acts(&self, step: &Step) -> bool {
+        match step {
+            Step::Called(_) | Step::With(_, _, true) => true,
+            Step::With(_, _, false) => false,
+            Step::Zip(_, item, ..) => self.item_acts(item),
+            step => step.function().is_some_and(|f| {
+                let mut acts = Acts {
+                    reader: self,
+                    found: false,
+                    state: None,
+                };
+                if let (Step::Scan(..), syn::Expr::Closure(closure)) = (step, f)
+                    && let Some(syn::Pat::Ident(state)) = closure.inputs.first()
+                {
+                    acts.state = Some(state.ident.clone());
+                }
+                acts.visit_expr(f);
+                acts.found
+            }),
+        }
     }
 }
 
@@ -41,42 +72,20 @@ fn is_plain(item: &Item) -> bool {
     !matches!(item, Item::Changed(..) | Item::Element(_)) && item.parts().all(is_plain)
 }
 
-fn item_acts(item: &Item) -> bool {
-    item.steps().iter().any(step_acts) || item.parts().any(item_acts)
-}
-
-pub(super) fn step_acts(step: &Step) -> bool {
-    match step {
-        Step::Called(_) | Step::With(_, _, true) => true,
-        Step::With(_, _, false) => false,
-        Step::Zip(_, item, ..) => item_acts(item),
-        Step::Scan(_, f) => {
-            let mut acts = Acts::default();
-            if let syn::Expr::Closure(closure) = f
-                && let Some(syn::Pat::Ident(state)) = closure.inputs.first()
-            {
-                acts.state = Some(state.ident.clone());
-            }
-            acts.visit_expr(f);
-            acts.found
-        }
-        step => step.function().is_some_and(|f| {
-            let mut acts = Acts::default();
-            acts.visit_expr(f);
-            acts.found
-        }),
-    }
-}
-
-/// Finds what changes, prints or panics by itself: assignments, `&mut`, macros, atomics and what changes its receiver.
-#[derive(Default)]
-struct Acts {
+/// Finds what changes, prints or panics by itself: assignments, `&mut`, macros, atomics, what changes its receiver, and calls that are given a name which is a `&mut`.
+struct Acts<'a> {
+    reader: &'a Reader,
     found: bool,
     /// The state of a `scan`, which its function may change.
     state: Option<syn::Ident>,
 }
 
-impl Acts {
+impl Acts<'_> {
+    /// Whether it is the name of a `&mut`, which a call may change something through.
+    fn is_mutable_ref(&self, value: &syn::Expr) -> bool {
+        matches!(value, syn::Expr::Path(path) if single_name(&path.path).is_some_and(|name| self.reader.is_mutable_ref(&name)))
+    }
+
     /// Whether it is the state, as in `*state = 1`.
     fn is_state(&self, place: &syn::Expr) -> bool {
         match place {
@@ -88,7 +97,12 @@ impl Acts {
     }
 }
 
-impl Visit<'_> for Acts {
+impl Visit<'_> for Acts<'_> {
+    fn visit_expr_call(&mut self, call: &syn::ExprCall) {
+        self.found |= call.args.iter().any(|arg| self.is_mutable_ref(arg));
+        syn::visit::visit_expr_call(self, call);
+    }
+
     fn visit_expr_assign(&mut self, assign: &syn::ExprAssign) {
         self.found |= !self.is_state(&assign.left);
         syn::visit::visit_expr_assign(self, assign);
@@ -147,6 +161,11 @@ impl Visit<'_> for Acts {
         ];
         // Numbers have a method of this name that only computes.
         self.found |= changes.iter().any(|known| name.starts_with(known)) && name != "swap_bytes";
+        let reads = [
+            "len", "is_empty", "get", "first", "last", "iter", "contains", "chunks", "windows", "to_bits",
+        ];
+        let given = self.is_mutable_ref(&call.receiver) && !reads.contains(&name.as_str());
+        self.found |= given || call.args.iter().any(|arg| self.is_mutable_ref(arg));
         syn::visit::visit_expr_method_call(self, call);
     }
 }

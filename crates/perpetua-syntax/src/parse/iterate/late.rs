@@ -112,13 +112,21 @@ impl Reader {
             return None;
         }
         let mut longer = value.clone();
-        let (_, Some(first)) = replace_head(&mut longer)? else {
+        let (head, Some(first)) = replace_head(&mut longer)? else {
             return None;
         };
+        // Of these the type is seen: their methods run at once.
+        let is_some =
+            |call: &syn::ExprCall| matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident("Some"));
+        match &head {
+            syn::Expr::Array(_) | syn::Expr::Repeat(_) | syn::Expr::Macro(_) => return None,
+            syn::Expr::Call(call) if is_some(call) => return None,
+            _ => {}
+        }
         let mut chain = self.unless_refused(|reader| Some(reader.read_iterable(&longer)))?;
         // Behind what stands in front of it in a `zip`, it is not the source.
         let behind = |step: &Step| matches!(step, Step::Zip(_, _, _, true));
-        if chain.acts() || chain.steps.iter().any(behind) {
+        if self.changes(&chain) || chain.steps.iter().any(behind) {
             return None;
         }
         if let Source::Items(item, _) = &chain.source {

@@ -21,7 +21,7 @@ impl Reader {
         if !is_first && !backward && chain.owned && self.is_plain(&mut chain) {
             return self.read_value_pick(chain, n);
         }
-        let acts = !is_first && chain.acts();
+        let acts = !is_first && self.acts(&chain);
         if acts
             || backward
             || chain.owned

@@ -179,6 +179,7 @@ impl Reader {
                 remainder: None,
                 stands,
                 advances: true,
+                lends: false,
             };
             let flat = (function.as_ref(), within);
             return self.read_two_loops(outer, flat, steps.collect(), label, body);

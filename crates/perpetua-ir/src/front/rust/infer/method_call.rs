@@ -218,9 +218,7 @@ impl Checker<'_> {
                 let shown = self.show(&ty);
                 let next = self.functions_of(&ty, Some("Iterator"), "next", Reach::All, line)?;
                 let remedy = match !next.is_empty() {
-                    true => format!(
-                        "write `.into_iter().{name}(…)`: behind `into_iter` kernels know it for an iterator"
-                    ),
+                    true => format!("name it: `let mut it = ….into_iter();`, and write `it.{name}(…)`"),
                     false => format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
                 };
                 Err(self.error(

@@ -173,6 +173,15 @@ impl Checker<'_> {
                         "loop over the range itself, or over `*range.start()..=*range.end()`",
                     ));
                 }
+                _ if STEPPING.contains(&name) => {
+                    return Err(self.error(
+                        line,
+                        format!("`{name}` of `{shown}` takes from the range that it refers to"),
+                        format!(
+                            "ask that range by `next` in a loop, or go over a copy: `range.clone().{name}(…)`"
+                        ),
+                    ));
+                }
                 _ => {}
             }
         }
