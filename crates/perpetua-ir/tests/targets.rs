@@ -68,7 +68,10 @@ fn page() -> Result<String, std::fmt::Error> {
 /// Statements with a call; `None` where it needs a kernel of its own kind around it.
 fn call(intrinsic: Intrinsic) -> Option<String> {
     let (name, args) = (intrinsic.name(), intrinsic.signature());
-    if name.contains("stage") || ["is_producer", "catch_fault", "check_index"].contains(&name) {
+    if name.contains("stage")
+        || name.ends_with("_twin")
+        || ["is_producer", "catch_fault", "check_index"].contains(&name)
+    {
         return None;
     }
     let args: Vec<&str> = args

@@ -148,6 +148,7 @@ R cuLinkAddData_v2(void *s, int t, void *d, size_t n, const char *name, unsigned
 R cuLinkComplete(void *s, void **image, size_t *n) { *image = "image"; *n = 5; return OK; }
 R cuLinkDestroy(void *s) { return OK; }
 R cuModuleLoadData(void **m, const void *image) { lock(); Module *n = calloc(1, sizeof *n); n->loaded = 1; loaded++; *m = n; return done(OK); }
+R cuModuleLoadDataEx(void **m, const void *image, unsigned n, void *o, void *v) { return cuModuleLoadData(m, image); }
 R cuModuleUnload(void *h) { lock(); Module *m = h; if (m->pending) fail("a module is unloaded whose kernel has not run"); m->loaded = 0; loaded--; return done(OK); }
 R cuModuleGetFunction(void **f, void *m, const char *name) { ((Module *)m)->counts = !strcmp(name, "count"); *f = m; return OK; }
 R cuModuleGetFunctionCount(unsigned *n, void *m) { *n = 1; return OK; }
