@@ -184,6 +184,8 @@ impl Stages {
     pub const TEAM: u32 = 128;
     /// Rows of sums that a team has.
     pub const ROWS: u32 = 64;
+    /// What the depth of a product with weights is a multiple of.
+    const DEPTH_OF_WEIGHTS: u32 = 16;
     /// The greatest number of stages.
     pub const MOST: u32 = 16;
     /// The greatest extents of the factors: more teams would not have registers for their sums.
@@ -196,6 +198,14 @@ impl Stages {
             .into_iter()
             .chain(&self.third)
             .chain(twins)
+    }
+
+    /// What the extent of a factor is a multiple of, by its number. In a chain the right one's is also a depth, that of the third one.
+    pub fn extent_unit(&self, factor: usize) -> u32 {
+        match (factor, &self.third) {
+            (1, Some(_)) if !self.right.across => Stages::DEPTH_OF_WEIGHTS,
+            _ => Stages::ROWS,
+        }
     }
 
     /// How deep a part of a factor is, by its number.

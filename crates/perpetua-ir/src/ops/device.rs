@@ -289,7 +289,7 @@ operations! {
         }
         /// Fills the next stage, as soon as it is free: with the parts of both factors that begin at this row and column of sums, and this depth. In a
         /// chain the left factor's part comes with the first stage, and stays; the third factor's begins at the depth that the column says.
-        /// Outside of a matrix there are zeros. Copies go on while the lanes do.
+        /// Outside of a matrix there are zeros, and places wrap: the greatest ones are those before the matrix. Copies go on while the lanes do.
         Fill {
             name: ("fill_stage", ""),
             language: &["fill_stage"],

@@ -43,7 +43,7 @@ fn problem(kernel: &Kernel, stages: &Stages) -> Option<String> {
             None => number,
             Some(_) => number % 2,
         }];
-        let (extent, unit) = (factor.extent, Stages::ROWS);
+        let (extent, unit) = (factor.extent, stages.extent_unit(number));
         if extent == 0 || extent > most || !extent.is_multiple_of(unit) {
             return Some(format!(
                 "the extent of the {side} factor is {extent}, it is a multiple of {unit} up to {most}"

@@ -2,12 +2,14 @@
 
 use half::{bf16, f16};
 use perpetua_device::{BackendKind, KernelArg, LaunchConfig, Stream};
-use perpetua_ir::back::Capability;
+use perpetua_ir::back::{Capability, Sm};
 use perpetua_language::kernel::resident::U32x4;
 use perpetua_language::{KernelFn, args};
 
 use super::MOST_COLUMNS;
+use super::in_stages::MOST_ROWS;
 use super::paged::{self, HEADS, PARTS_OF_BLOCK, attention_paged_tensor_core};
+use super::paged_staged::{self, attention_paged_staged};
 use crate::element::{Element, in_pieces, instance};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, ptx_of, unchecked};
@@ -16,6 +18,14 @@ use crate::operand::{Operand, check};
 /// Blocks that a large GPU has room for at the same time, and the fewest keys for which it is worth to have one more.
 const BLOCKS: usize = 1056;
 const LEAST_KEYS: usize = 256;
+
+/// How the keys of a block are gone over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Plain,
+    TensorCores,
+    Stages,
+}
 
 /// Where keys and values lie: in pages of a pool, of which each entry of a batch has some, in an order that a table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +74,7 @@ pub struct PagedAttentionKernel {
     scale: f32,
     window: Option<usize>,
     element: Element,
+    in_stages: bool,
 }
 
 impl PagedAttentionKernel {
@@ -78,6 +89,7 @@ impl PagedAttentionKernel {
             scale: 1.0 / (dim.max(1) as f32).sqrt(),
             window: None,
             element: Element::F32,
+            in_stages: false,
         }
     }
 
@@ -103,6 +115,91 @@ impl PagedAttentionKernel {
     pub fn with_element(mut self, element: Element) -> PagedAttentionKernel {
         self.element = element;
         self
+    }
+
+    /// By products in stages (`Capability::Stages`), which without this are taken where the device and the rest allow it: [`Element::F16`] or [`Element::Bf16`], heads of 64, 128 or 256 columns, pages of a
+    /// multiple of 16 keys, a positive scale, buffers that begin at multiples of 16 bytes. Else a launch says what is not so. A NaN or an infinity of V before a window, but on the page where the window begins, may then
+    /// reach the result.
+    pub fn in_stages(mut self) -> PagedAttentionKernel {
+        self.in_stages = true;
+        self
+    }
+
+    /// The kernel in stages, where there is one.
+    fn instance_in_stages(&self) -> Option<KernelFn> {
+        macro_rules! of {
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt) => {
+                attention_paged_staged::kernel::<
+                    $T,
+                    [[[$T; $dim]; 64]; $stages],
+                    [[[$T; $dim]; $keys]; $stages],
+                    [[[[$T; 64]; $keys]; $panels]; $stages],
+                    $eighths,
+                    $wide,
+                >()
+            };
+            ($T:ty) => {
+                match (self.dim, self.pages.rows.is_multiple_of(32)) {
+                    (64, true) => of!($T, 64, 1, 8, 32, 4, 8),
+                    (64, false) => of!($T, 64, 1, 8, 16, 2, 16),
+                    (128, true) => of!($T, 128, 2, 16, 32, 4, 5),
+                    (128, false) => of!($T, 128, 2, 16, 16, 2, 10),
+                    (256, true) => of!($T, 256, 4, 32, 32, 4, 5),
+                    (256, false) => of!($T, 256, 4, 32, 16, 2, 10),
+                    _ => return None,
+                }
+            };
+        }
+        let counts = [
+            self.batch.checked_mul(self.heads),
+            self.pages
+                .count
+                .checked_mul(self.pages.rows)
+                .and_then(|all| all.checked_mul(self.key_heads)),
+        ];
+        let fits = |count: &Option<usize>| count.is_some_and(|count| (1..=MOST_ROWS).contains(&count));
+        let suits = self.pages.rows.is_multiple_of(16)
+            && self.pages.of_entry > 0
+            && self.scale > 0.0
+            && self.scale < f32::INFINITY
+            && counts.iter().all(fits);
+        match self.element {
+            _ if !suits => None,
+            Element::F16 => Some(of!(f16)),
+            Element::Bf16 => Some(of!(bf16)),
+            Element::F32 => None,
+        }
+    }
+
+    /// Why there is no kernel in stages.
+    fn not_in_stages(&self, kernel: &'static str) -> Error {
+        let (what, found, needed) = match (self.element, self.dim) {
+            (Element::F32, _) => {
+                return Error::Element {
+                    kernel,
+                    element: self.element,
+                    takes: "F16 and Bf16",
+                };
+            }
+            (_, 64 | 128 | 256) if !self.pages.rows.is_multiple_of(16) => (
+                "the number of a page's keys",
+                self.pages.rows,
+                "a multiple of 16 in stages",
+            ),
+            (_, 64 | 128 | 256) => (
+                "the number of keys",
+                self.pages.rows.saturating_mul(self.pages.count),
+                "1 to 2^31 rows of all heads, and a scale greater than 0, in stages",
+            ),
+            _ => ("a head's number of columns", self.dim, "64, 128 or 256 in stages"),
+        };
+        let needed = needed.into();
+        Error::Range {
+            kernel,
+            what,
+            found,
+            needed,
+        }
     }
 
     /// The kernel for tensor cores, where there is one.
@@ -186,7 +283,10 @@ impl Kernel for PagedAttentionKernel {
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        match (self.in_stages, self.instance_in_stages(), sm) {
+            (true, Some(function), 90) => ptx_of(unsafe { unchecked(function) }, Sm::of_device(9, 0)),
+            _ => ptx_of(unsafe { unchecked(self.function()) }, sm),
+        }
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -220,22 +320,33 @@ impl Kernel for PagedAttentionKernel {
             return Ok(());
         }
         let device = stream.device();
-        let lies_right = |arg: &KernelArg<'_>| match arg {
+        let lies_right = [q, k, v].into_iter().all(|arg| match arg {
             KernelArg::Buffer(buffer) => buffer.ptr().place().is_multiple_of(16),
             KernelArg::Value(_) => false,
-        };
-        let suits = device.info().capabilities.contains(&Capability::Matrices)
-            && [q, k, v].into_iter().all(lies_right);
-        let group = self.heads / self.key_heads;
-        let (mut function, heads, lanes, a_block) = match self.on_tensor_cores() {
-            Some(function) if suits => {
-                let [parts, _] = PARTS_OF_BLOCK;
-                (function, self.key_heads * group.div_ceil(HEADS), 128, parts)
+        });
+        let has = |capability| lies_right && device.info().capabilities.contains(&capability);
+        let has_stages = has(Capability::Stages) && device.backend() == BackendKind::Cuda;
+        let on_tensor_cores = self.on_tensor_cores().filter(|_| has(Capability::Matrices));
+        let (way, mut function) = match (self.instance_in_stages(), on_tensor_cores) {
+            (Some(function), _) if self.in_stages || has_stages => (Way::Stages, function),
+            _ if self.in_stages => {
+                return Err(self.not_in_stages(name));
             }
-            _ => (plain, self.heads, 256, PARTS_OF_BLOCK[1]),
+            (_, Some(function)) => (Way::TensorCores, function),
+            _ => (Way::Plain, plain),
+        };
+        let group = self.heads / self.key_heads;
+        let (heads, lanes, a_block) = match way {
+            Way::Stages => (
+                self.key_heads * group.div_ceil(paged_staged::HEADS),
+                paged_staged::LANES,
+                1,
+            ),
+            Way::TensorCores => (self.key_heads * group.div_ceil(HEADS), 128, PARTS_OF_BLOCK[0]),
+            Way::Plain => (self.heads, 256, PARTS_OF_BLOCK[1]),
         };
         let mut matrices = [q.clone(), k.clone(), v.clone()];
-        if lanes == 128 {
+        if way == Way::TensorCores {
             // They begin where pieces do.
             matrices = matrices.map(|matrix| in_pieces::<U32x4>(&matrix).unwrap_or(matrix));
         }
@@ -249,24 +360,34 @@ impl Kernel for PagedAttentionKernel {
         let all_parts = parts * a_block;
         let sums = device.alloc::<f32>(rows * all_parts * self.dim)?;
         let totals = device.alloc::<f32>(rows * all_parts * 2)?;
+        let window = self.window.unwrap_or(most);
+        let Pages {
+            count,
+            rows: page_rows,
+            of_entry,
+        } = self.pages;
         let mut all = args![
-            self.heads,
-            group,
-            self.dim,
-            self.pages.count,
-            self.pages.rows,
-            self.pages.of_entry,
-            each,
-            self.window.unwrap_or(most),
-            self.scale
+            self.heads, group, self.dim, count, page_rows, of_entry, each, window
         ]
         .to_vec();
+        match way {
+            Way::Stages => all.extend_from_slice(args![
+                self.scale * std::f32::consts::LOG2_E,
+                self.batch * self.key_heads,
+                group * self.dim,
+                // The last page's first row of the last head is the last beginning.
+                ((count.max(1) - 1) * page_rows + 1) * self.key_heads,
+                self.key_heads * self.dim
+            ]),
+            Way::TensorCores | Way::Plain => all.extend_from_slice(args![self.scale]),
+        }
         all.extend(matrices);
         all.extend([table.clone(), lengths.clone(), sums.arg(), totals.arg()]);
         let mut total = instance!(self.element, paged::attention_paged_total,);
         if device.backend() == BackendKind::Cuda {
             // SAFETY: `check` has found room for all queries, for the pools' pages, with whose number those of the table are compared before each access, and for the table, in which keys count no further than the pages of an
-            // entry. Sums and totals have been made for each part of each head. Columns are compared with how many there are, which on tensor cores are whole pieces of 16 bytes. Indices into variables are constants, into the block's memory below
+            // entry. Sums and totals have been made for each part of each head. Columns are compared with how many there are, which on tensor cores are whole pieces of 16 bytes, and in stages as many as the instance has.
+            // Q, K and V in stages are described by their rows, which a launch compares with the buffers. Indices into variables are constants, into the block's memory below
             // its lanes, and nothing is divided but by the numbers of heads and of a page's rows, which are not zero.
             (function, total) = unsafe { (unchecked(function), unchecked(total)) };
         }

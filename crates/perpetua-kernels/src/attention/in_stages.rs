@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, unchecked};
 
 /// The greatest number of rows of a matrix that hardware counts.
-const MOST_ROWS: usize = i32::MAX as usize;
+pub(super) const MOST_ROWS: usize = i32::MAX as usize;
 
 impl AttentionKernel {
     /// Whether it is to be computed in stages on this device: where it is asked for, or where the device has them and all fits.

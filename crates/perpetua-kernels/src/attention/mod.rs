@@ -9,6 +9,7 @@ mod forward;
 mod gradients;
 mod in_stages;
 mod paged;
+mod paged_staged;
 mod scores;
 mod staged;
 

@@ -27,7 +27,7 @@ fn row_of(table: &[u32], from: usize, key: usize, page_rows: usize, pages: usize
 
 /// The keys of a block of an entry: from the first one to the one behind the last.
 #[device]
-fn keys_of(
+pub(super) fn keys_of(
     lengths: &[u32],
     entry: usize,
     most: usize,

@@ -14,46 +14,46 @@ pub(super) const QUERIES: usize = 128;
 pub(super) const LANES: u32 = 384;
 
 /// The score of a key that is not seen.
-const NOTHING: f32 = f32::NEG_INFINITY;
+pub(super) const NOTHING: f32 = f32::NEG_INFINITY;
 
 /// What a lane keeps for its two queries: the highest score so far, the sum of weights against it, and by how much that has shrunk earlier sums.
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Rows {
-    highest: [f32; 2],
-    total: [f32; 2],
-    shrunk: [f32; 2],
+pub(super) struct Rows {
+    pub(super) highest: [f32; 2],
+    pub(super) total: [f32; 2],
+    pub(super) shrunk: [f32; 2],
 }
 
 /// Which scores there are of a lane's two queries, by the numbers of keys.
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Seen {
+pub(super) struct Seen {
     /// The first key that a query sees, and the one behind the last.
-    from: [i32; 2],
-    to: [i32; 2],
+    pub(super) from: [i32; 2],
+    pub(super) to: [i32; 2],
     /// The key at a query's own place.
-    place: [i32; 2],
+    pub(super) place: [i32; 2],
     /// The first column of each eight that the lane has.
-    over: i32,
+    pub(super) over: i32,
 }
 
 /// What scores are made of products by: all but `scale` counts only where a kernel says so.
 #[derive(Clone, Copy, GpuType)]
 #[repr(C)]
-struct Scores {
+pub(super) struct Scores {
     /// Times the binary logarithm of e, so that weights are powers of two.
-    scale: f32,
+    pub(super) scale: f32,
     /// The bound of scores, and what by it is divided, both times that logarithm.
-    cap: f32,
+    pub(super) cap: f32,
     /// How much a key loses by its distance, times that logarithm.
-    slope: f32,
+    pub(super) slope: f32,
 }
 
 /// The weights of scores of a stage whose keys begin at `first`, and what is kept after them. `MASKED`: not all keys of the stage are seen; `BANDED`: nor the first ones. `CAPPED`: scores have a bound; `SLOPED`: they depend on the distance; then they
 /// are finished here, else they are still products, of which the greatest is that of the greatest score.
 #[device]
-fn weighed<
+pub(super) fn weighed<
     const MASKED: bool,
     const BANDED: bool,
     const CAPPED: bool,
@@ -135,7 +135,7 @@ fn weighed<
 
 /// Brings sums to weights against a higher score.
 #[device]
-fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2]) {
+pub(super) fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2]) {
     for n in 0..EIGHTHS {
         for j in 0..2 {
             for k in 0..2 {

@@ -5,6 +5,7 @@ use libtest_mimic::Failed;
 use perpetua_device::args;
 use perpetua_kernels::{Kernel, PagedAttentionKernel, Pages, reference};
 
+use crate::attention::has_stages;
 use crate::harness::{Case, Stored, compare, in_f64};
 
 pub(crate) fn paged(case: &mut Case) -> Result<(), Failed> {
@@ -17,10 +18,14 @@ pub(crate) fn paged(case: &mut Case) -> Result<(), Failed> {
 }
 
 fn paged_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
-    let (batch, key_heads, group) = (case.below(4), 1 + case.below(2), case.one_of(&[1, 1, 3, 4, 11]));
+    let (batch, key_heads, group) = (
+        case.below(4),
+        1 + case.below(2),
+        case.one_of(&[1, 1, 3, 4, 11, 70]),
+    );
     let heads = key_heads * group;
     let dim = case.one_of(&[1, 8, 40, 64, 96, 128, 128, 256]);
-    let rows = case.one_of(&[1, 7, 16, 64]);
+    let rows = case.one_of(&[1, 7, 16, 48, 64]);
     let of_entry = case.one_of(&[0, 1, 3, 700 / rows]);
     let count = batch * of_entry + 2;
     let pages = Pages {
@@ -90,6 +95,10 @@ fn paged_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
         .with_element(T::ELEMENT);
     if let Some(window) = window {
         kernel = kernel.with_window(window);
+    }
+    let suits = dim.is_multiple_of(64) && dim != 192 && rows.is_multiple_of(16) && case.aligned;
+    if suits && size_of::<T>() == 2 && of_entry > 0 && batch > 0 && has_stages(case) && case.chance(2) {
+        kernel = kernel.in_stages();
     }
     let args = args![
         &q_buffer.part,

@@ -88,7 +88,7 @@ pub fn stage_factors<A: GpuType, B: GpuType>(
 /// [`weigh_stage`]. So attention is computed, with queries, keys and values.
 ///
 /// The first factor's part is copied once, with the first stage that a block fills, and stays. A stage has a part of `b` and one of `c`, as many rows of sums
-/// deep as it has columns of the other ones, up to 128: `[[[[T; 64]; N]; K]; S]` for `64 * K` columns of `c`, up to 256, where the depth goes from row to
+/// deep as it has columns of the other ones, up to 128, and, where `b`'s depth goes along rows, any multiple of 16: `[[[[T; 64]; N]; K]; S]` for `64 * K` columns of `c`, up to 256, where the depth goes from row to
 /// row. In a chain stages may be up to 256 deep: `[[[T; 128]; M]; S]`, `[[[T; 128]; N]; S]`.
 pub fn stage_third<C: GpuType>(_c: &[impl GpuType], _c_rows: usize, _c_columns: usize, _c_pitch: usize) {}
 
@@ -127,7 +127,7 @@ pub fn is_producer() -> bool {
 }
 
 /// Fills the next stage as soon as all teams have multiplied what was in it: with what the factors have from this row and column of sums and this
-/// depth on, zeros outside of them. It does not wait for the copies. In a chain the row counts in the first stage alone, and the third factor begins at
+/// depth on, zeros outside of them. Numbers wrap: a part that begins at `3u32.wrapping_sub(16)` ends with the first three. It does not wait for the copies. In a chain the row counts in the first stage alone, and the third factor begins at
 /// the row that `column` says.
 pub fn fill_stage(_row: u32, _column: u32, _depth: u32) {}
 

@@ -144,9 +144,11 @@ fn part<'a>(
     };
     let memory = launch.buffer(factor.buffer);
     let size = u64::from(element.memory().size());
-    let places = (first..first + u64::from(factor.extent)).flat_map(move |at| {
-        (depth..depth + deep).map(move |k| if factor.across { (k, at) } else { (at, k) })
-    });
+    // Places wrap: the greatest ones are those before the matrix.
+    let after =
+        |first: u64, count: u64| (0..count).map(move |i| u64::from((first as u32).wrapping_add(i as u32)));
+    let places = after(first, factor.extent.into())
+        .flat_map(move |at| after(depth, deep).map(move |k| if factor.across { (k, at) } else { (at, k) }));
     places.map(move |(row, column)| {
         let at = row
             .checked_mul(pitch)

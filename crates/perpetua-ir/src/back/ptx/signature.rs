@@ -186,15 +186,15 @@ impl<'k> Renderer<'k> {
                 let groups = (stages::REGISTERS / 128 / (x * y * z).max(1)).max(1);
                 writeln!(text, ".reqntid {x}, {y}, {z}\n.minnctapersm {groups}")
             }
-            // Else the assembler would not let lanes ask for registers.
-            Some([x, y, z]) if self.kernel.stages.is_some() => {
-                let pairs = self.kernel.stages.as_ref().is_some_and(|stages| stages.pairs);
-                let clusters = if pairs {
+            Some([x, y, z]) if let Some(stages) = &self.kernel.stages => {
+                let clusters = if stages.pairs {
                     ".explicitcluster\n.reqnctapercluster 2, 1, 1\n"
                 } else {
                     ""
                 };
-                writeln!(text, ".reqntid {x}, {y}, {z}\n{clusters}.minnctapersm 1")
+                // Without a number the assembler would not let lanes ask for registers.
+                let groups = stages::blocks_at_once(stages);
+                writeln!(text, ".reqntid {x}, {y}, {z}\n{clusters}.minnctapersm {groups}")
             }
             Some([x, y, z]) => writeln!(text, ".reqntid {x}, {y}, {z}"),
             None => writeln!(text, ".maxntid {LANES}"),

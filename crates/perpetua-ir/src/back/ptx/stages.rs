@@ -29,6 +29,9 @@ pub(super) const MAP_BYTES: u32 = 128;
 pub(super) const ROW: u32 = 128;
 /// 32-bit registers of a multiprocessor, on all that there are.
 pub(super) const REGISTERS: u32 = 65_536;
+/// Bytes of a multiprocessor's shared memory, and of those that each block has without asking.
+const MEMORY_BYTES: u32 = 228 << 10;
+const RESERVED: u32 = 1 << 10;
 /// Registers of a lane that fills stages.
 const PRODUCER: u32 = 24;
 /// The most registers that a lane may ask for.
@@ -355,13 +358,10 @@ impl Renderer<'_> {
                 false => vec![self.words("add.u32", depth, beside), first],
             };
             at.extend(factor.layers.map(|_| layer));
-            // Hardware takes signed numbers: what is beyond them is beyond the matrix.
+            // Hardware takes signed numbers, so that the greatest ones are those before the matrix.
             let at: Vec<String> = at
                 .into_iter()
-                .map(|leaf| {
-                    let signed = self.words("min.u32", leaf, i32::MAX as u32);
-                    self.in_register(signed, Scalar::U32).to_string()
-                })
+                .map(|leaf| self.in_register(leaf, Scalar::U32).to_string())
                 .collect();
             emit!(
                 self,
@@ -403,6 +403,20 @@ impl Renderer<'_> {
         self.symbols.insert(name.into(), d);
         d
     }
+}
+
+/// How many blocks a multiprocessor is to have room for: two of a chain where their memory leaves it, and a lane has enough with half of the registers.
+pub(super) fn blocks_at_once(stages: &Stages) -> u32 {
+    /// What a lane needs besides its sums.
+    const BESIDES: u32 = 48;
+    // Four columns of sums are two registers.
+    let Some(third) = &stages.third else {
+        return 1;
+    };
+    let sums = (stages.right.extent + third.extent) / 2;
+    let have_room =
+        2 * (stages.bytes() + RESERVED) <= MEMORY_BYTES && 2 * stages.lanes() * (sums + BESIDES) <= REGISTERS;
+    if have_room { 2 } else { 1 }
 }
 
 /// Where the barriers begin.
