@@ -3,6 +3,7 @@
 use crate::{Built, assemble, build};
 use perpetua_ir::ir::*;
 use perpetua_ir::ops::{BinaryOp, Domain, Second, TernaryOp, UnaryOp};
+use perpetua_vendor_tools::{nvdisasm, ptxas};
 
 /// Stores a scalar where the assembler cannot see that nobody reads it.
 fn keep(k: &mut KernelBuilder, out: &[Base], i: Value, v: Value) -> Built {
@@ -166,4 +167,59 @@ fn contraction_is_allowed_only_when_asked_for() {
     let (contracted, _) = assemble(kernel(true));
     assert!(exact.text.contains("mul.rn.f32") && exact.text.contains("add.rn.f32"));
     assert!(!contracted.text.contains("mul.rn.f32") && !contracted.text.contains("add.rn.f32"));
+}
+
+/// Numbers of 16 bits that share a word are rounded two at a time.
+#[test]
+fn halves_of_a_word_are_packed() {
+    for element in [Scalar::F16, Scalar::BF16] {
+        let kernel = build("packed", |k| {
+            let x = k.buffer("x", Scalar::F32.into(), Access::Read);
+            let y = k.buffer("y", Scalar::U32.into(), Access::ReadWrite);
+            let (i, one, sixteen) = (k.global_id(Axis::X)?, k.u32(1), k.u32(16));
+            let next = k.binary(BinaryOp::Add, i, one)?;
+            let mut halves = Vec::new();
+            for at in [i, next] {
+                let number = k.load(Place::element(x, at))?;
+                let rounded = k.cast(element, number)?;
+                let bits = k.op(Op::Bitcast(Scalar::U16, rounded))?;
+                halves.push(k.cast(Scalar::U32, bits)?);
+            }
+            let high = k.binary(BinaryOp::Shl, halves[1], sixteen)?;
+            let both = k.binary(BinaryOp::Or, halves[0], high)?;
+            k.store(Place::element(y, i), both)
+        });
+        let verified = perpetua_ir::verify::verify(kernel).unwrap();
+        let source = perpetua_ir::back::ptx::render(&verified, 90).unwrap();
+        let Some(assembled) = ptxas(&source.text, "sm_90").required("sm_90").unwrap() else {
+            return;
+        };
+        if let Some(code) = nvdisasm(&assembled.cubin).required("sm_90").unwrap() {
+            assert_eq!(code.matches("F2FP.").count(), 1, "{code}");
+            assert_eq!(code.matches("F2F.").count(), 0, "{code}");
+        }
+    }
+}
+
+/// What is known to have 32 bits is divided so; else it is asked for.
+#[test]
+fn wide_numbers_are_divided_as_short_ones() {
+    let kernel = |wide: bool| {
+        build("divided", |k| {
+            let x = k.buffer("x", Scalar::U64.into(), Access::ReadWrite);
+            let n = k.param("n", Scalar::U32.into());
+            let i = k.global_id(Axis::X)?;
+            let (mut a, b) = (k.cast(Scalar::U64, i)?, k.cast(Scalar::U64, n)?);
+            if wide {
+                a = k.load(Place::element(x, i))?;
+            }
+            let quotient = k.binary(BinaryOp::Div, a, b)?;
+            k.store(Place::element(x, i), quotient)
+        })
+    };
+    for (wide, divisions) in [(false, [1, 0]), (true, [1, 1])] {
+        let (source, _) = assemble(kernel(wide));
+        let count = |what: &str| source.text.matches(what).count();
+        assert_eq!([count("div.u32"), count("div.u64")], divisions, "{}", source.text);
+    }
 }

@@ -123,6 +123,18 @@ impl Entry {
 struct Registry {
     instances: HashMap<TypeId, &'static Entry>,
     changed: HashMap<KernelId, &'static Entry>,
+    /// The same by what was changed: to know an entry by its content takes milliseconds.
+    by_change: HashMap<(KernelId, Change), &'static Entry>,
+}
+
+/// How a kernel differs from another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Change {
+    BlockSize([u32; 3]),
+    Contracted,
+    Interpreted,
+    Unchecked,
+    CheckedWhereCaught,
 }
 
 fn registry() -> &'static RwLock<Registry> {
@@ -157,25 +169,40 @@ impl KernelFn {
         }))
     }
 
-    fn changed(self, native: Option<Native>, change: impl FnOnce(&mut Instantiation)) -> KernelFn {
+    /// The kernel after a change: found again by it, but where it has too much to it.
+    fn changed(
+        self,
+        by: Option<Change>,
+        native: Option<Native>,
+        change: impl FnOnce(&mut Instantiation),
+    ) -> KernelFn {
         let source = match self.0.instantiation {
             Source::Written(_) | Source::Changed(_) => Source::Changed,
             Source::Unchecked(_) => Source::Unchecked,
         };
-        self.replaced(native, source, change)
+        self.replaced(by, native, source, change)
     }
 
     fn replaced(
         self,
+        by: Option<Change>,
         native: Option<Native>,
         source: fn(Box<Instantiation>) -> Source,
         change: impl FnOnce(&mut Instantiation),
     ) -> KernelFn {
+        let by = by.map(|by| (self.id(), by));
+        let known = |by| {
+            let registry = registry().read().unwrap_or_else(|e| e.into_inner());
+            registry.by_change.get(&by).copied()
+        };
+        if let Some(entry) = by.and_then(known) {
+            return KernelFn(entry);
+        }
         let mut how = self.0.instantiation();
         change(&mut how);
         let key = identity(&self.0.function, &how, native.is_some());
         let mut registry = registry().write().unwrap_or_else(|e| e.into_inner());
-        KernelFn(registry.changed.entry(key).or_insert_with(|| {
+        let entry: &'static Entry = registry.changed.entry(key).or_insert_with(|| {
             Box::leak(Box::new(Entry {
                 name: self.0.name,
                 function: self.0.function.clone(),
@@ -187,7 +214,11 @@ impl KernelFn {
                 followed: OnceLock::new(),
                 footprint: OnceLock::new(),
             }))
-        }))
+        });
+        if let Some(by) = by {
+            registry.by_change.insert(by, entry);
+        }
+        KernelFn(entry)
     }
 
     /// The function's name.
@@ -261,23 +292,25 @@ impl KernelFn {
 
     /// The kernel for blocks of this size only.
     pub fn with_block_size(self, x: u32, y: u32, z: u32) -> KernelFn {
-        self.changed(self.0.native, |how| how.block_size = Some([x, y, z]))
+        let size = [x, y, z];
+        let by = Some(Change::BlockSize(size));
+        self.changed(by, self.0.native, |how| how.block_size = Some(size))
     }
 
     /// The kernel with multiplications and additions fused where the target likes it. Without native code: the
     /// interpreter computes fused what every target must.
     pub fn contracted(self) -> KernelFn {
-        self.changed(None, |how| how.contract = true)
+        self.changed(Some(Change::Contracted), None, |how| how.contract = true)
     }
 
     /// The kernel as a stencil with this tile, halo and edge rule; ignored where the function is no stencil.
     pub fn with_stencil(self, config: StencilConfig) -> KernelFn {
-        self.changed(None, |how| how.stencil = config)
+        self.changed(None, None, |how| how.stencil = config)
     }
 
     /// The kernel without native code, so that the CPU runs it as machine code, or in the interpreter.
     pub fn interpreted(self) -> KernelFn {
-        self.changed(None, |_| {})
+        self.changed(Some(Change::Interpreted), None, |_| {})
     }
 
     /// The kernel without fault checks.
@@ -286,7 +319,8 @@ impl KernelFn {
     /// In every launch, each index lies inside what it indexes, no integer is divided by zero, no `MIN` by -1, and
     /// no enum is loaded that has no variant of that value. Anything else is undefined behaviour.
     pub unsafe fn unchecked(self) -> KernelFn {
-        self.replaced(None, Source::Unchecked, |how| how.checks = Checks::Off)
+        let by = Some(Change::Unchecked);
+        self.replaced(by, None, Source::Unchecked, |how| how.checks = Checks::Off)
     }
 
     /// The kernel with checks only in labelled blocks whose faults it catches.
@@ -294,7 +328,8 @@ impl KernelFn {
     /// # Safety
     /// As [`KernelFn::unchecked`], for all code but that in such blocks.
     pub unsafe fn checked_where_caught(self) -> KernelFn {
-        self.replaced(None, Source::Unchecked, |how| how.checks = Checks::Caught)
+        let by = Some(Change::CheckedWhereCaught);
+        self.replaced(by, None, Source::Unchecked, |how| how.checks = Checks::Caught)
     }
 }
 

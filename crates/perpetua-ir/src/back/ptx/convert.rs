@@ -43,6 +43,7 @@ impl Renderer<'_> {
         let d = self.out.word();
         emit!(self, "{stem} %h{h}, {a}");
         emit!(self, "cvt.u32.u16 {d}, %h{h}");
+        self.halves.insert(d, (h, false));
         d
     }
 
@@ -71,7 +72,7 @@ impl Renderer<'_> {
         }
     }
 
-    fn integer_cast(&mut self, from: Scalar, to: Scalar, a: Leaf) -> Leaf {
+    pub(super) fn integer_cast(&mut self, from: Scalar, to: Scalar, a: Leaf) -> Leaf {
         if let Leaf::Imm(v) = a {
             let v = if from.is_signed_int() && from.size() < 8 {
                 v as u32 as i32 as i64 as u64

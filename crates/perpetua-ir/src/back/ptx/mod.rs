@@ -143,6 +143,8 @@ struct Renderer<'k> {
     first_sites: Vec<(u32, u32)>,
     /// 64-bit registers that extend a word: the word and whether its sign was extended.
     widened_words: HashMap<Leaf, (Leaf, bool)>,
+    /// Words whose bits are those of a half register, in the lower half or, where that is said, in the upper one.
+    halves: HashMap<Leaf, (u32, bool)>,
     /// What 64-bit sums with a constant are made of.
     sums: HashMap<Leaf, (Leaf, i64)>,
     builtins: HashMap<Builtin, Leaf>,

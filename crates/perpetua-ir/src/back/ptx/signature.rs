@@ -122,6 +122,7 @@ impl<'k> Renderer<'k> {
             leaves: Vec::new(),
             first_sites: first_sites(kernel),
             widened_words: HashMap::new(),
+            halves: HashMap::new(),
             sums: HashMap::new(),
             builtins: HashMap::new(),
             parameters: HashMap::new(),
