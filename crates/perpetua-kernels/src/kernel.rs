@@ -1,9 +1,6 @@
 //! What all kernels of the library can do. Must not know any of them.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, RwLock};
-
-use perpetua_device::{BackendKind, KernelArg, KernelId, KernelSpec, Stream};
+use perpetua_device::{BackendKind, KernelArg, KernelSpec, Stream};
 use perpetua_ir::back::{Sm, ptx};
 use perpetua_language::KernelFn;
 
@@ -69,7 +66,7 @@ pub(crate) fn ptx_of(function: KernelFn, sm: impl Into<Sm>) -> Result<String> {
 /// PTX of a kernel function as CUDA runs it: without fault checks.
 pub(crate) fn ptx_unchecked(function: KernelFn, sm: u32) -> Result<String> {
     // SAFETY: nothing is launched here; what launches it says why it may.
-    ptx_of(unsafe { unchecked(function) }, sm)
+    ptx_of(unsafe { function.unchecked() }, sm)
 }
 
 /// A number of blocks as launches take it. Of too many there is no device, which the launch says.
@@ -84,27 +81,7 @@ pub(crate) fn number(n: usize) -> u32 {
 pub(crate) unsafe fn unchecked_on(stream: &Stream, function: KernelFn) -> KernelFn {
     match stream.device().backend() {
         // SAFETY: the caller's promise.
-        BackendKind::Cuda => unsafe { unchecked(function) },
+        BackendKind::Cuda => unsafe { function.unchecked() },
         _ => function,
     }
-}
-
-/// A kernel without fault checks.
-///
-/// # Safety
-/// As [`KernelFn::unchecked`].
-pub(crate) unsafe fn unchecked(function: KernelFn) -> KernelFn {
-    static KNOWN: LazyLock<RwLock<HashMap<KernelId, KernelFn>>> = LazyLock::new(RwLock::default);
-    let known = KNOWN
-        .read()
-        .unwrap_or_else(|e| e.into_inner())
-        .get(&function.id())
-        .copied();
-    known.unwrap_or_else(|| {
-        // SAFETY: the caller's promise.
-        let made = unsafe { function.unchecked() };
-        let mut known = KNOWN.write().unwrap_or_else(|e| e.into_inner());
-        known.insert(function.id(), made);
-        made
-    })
 }

@@ -12,25 +12,25 @@ pub(crate) fn across<T: SubgroupNumber + GpuType, const LANES: usize, const MEET
     combine: impl Fn(T, T) -> T,
 ) -> T {
     if MEETS {
-        // A row's lanes are whole subgroups, or a part of one.
-        let width = (subgroup_size() as usize).min(LANES);
+        // A row's lanes are whole subgroups, or a part of one. Numbers of 32 bits, in which the compiler of CUDA's texts divides as it compiles.
+        let width = subgroup_size().min(LANES as u32);
         let mut all = value;
         let mut far = 1;
         while far < width {
-            all = combine(all, subgroup_shuffle_xor(all, far as u32));
+            all = combine(all, subgroup_shuffle_xor(all, far));
             far *= 2;
         }
-        if width < LANES {
-            let groups = LANES / width;
-            let group = subgroup_id() as usize;
+        let groups = LANES as u32 / width;
+        if groups > 1 {
+            let group = subgroup_id();
             if subgroup_lane() == 0 {
-                part[group] = all;
+                part[group as usize] = all;
             }
             sync_threads();
-            let first = group / groups * groups;
+            let first = (group / groups * groups) as usize;
             all = part[first];
             for i in 1..groups {
-                all = combine(all, part[first + i]);
+                all = combine(all, part[first + i as usize]);
             }
             // Nobody writes the next values before all have read these.
             sync_threads();

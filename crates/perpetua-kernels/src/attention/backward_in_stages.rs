@@ -9,7 +9,6 @@ use super::AttentionKernel;
 use super::backward_staged::{self, attention_backward_staged};
 use crate::element::{Element, in_pieces};
 use crate::error::Result;
-use crate::kernel::unchecked;
 
 impl AttentionKernel {
     /// Whether gradients are to be computed in stages on this device, given these matrices: where the kernel is asked for stages, or where the device has them, and all fits.
@@ -122,7 +121,7 @@ impl AttentionKernel {
             // matrices that are read are described by their rows, which a launch compares with the buffers. There is a logarithm and a mean for each query, with whose number places are compared
             // before they are read; two lengths for each entry, where they are read; no length counts further than the shape. Indices into a lane's
             // arrays are constants, and nothing is divided but by the number of heads that share keys, which is not zero where there is something to launch.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let tiles = number(own_rows.div_ceil(backward_staged::ROWS));

@@ -12,7 +12,7 @@ use super::paged::{self, HEADS, PARTS_OF_BLOCK, attention_paged_tensor_core};
 use super::paged_staged::{self, attention_paged_staged};
 use crate::element::{Element, in_pieces, instance};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::kernel::{Kernel, ptx_of};
 use crate::operand::{Operand, check};
 
 /// Blocks that a large GPU has room for at the same time, and the fewest keys for which it is worth to have one more.
@@ -128,7 +128,7 @@ impl PagedAttentionKernel {
     /// The kernel in stages, where there is one.
     fn instance_in_stages(&self) -> Option<KernelFn> {
         macro_rules! of {
-            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt) => {
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt, $here:tt) => {
                 attention_paged_staged::kernel::<
                     $T,
                     [[[$T; $dim]; 64]; $stages],
@@ -136,7 +136,15 @@ impl PagedAttentionKernel {
                     [[[[$T; 64]; $keys]; $panels]; $stages],
                     $eighths,
                     $wide,
+                    4,
+                    $here,
                 >()
+            };
+            ($T:ty, $dim:tt, $panels:tt, $eighths:tt, $keys:tt, $wide:tt, $stages:tt) => {
+                match self.heads / self.key_heads.max(1) {
+                    0..=8 => of!($T, $dim, $panels, $eighths, $keys, $wide, $stages, 1),
+                    _ => of!($T, $dim, $panels, $eighths, $keys, $wide, $stages, 2),
+                }
             };
             ($T:ty) => {
                 match (self.dim, self.pages.rows.is_multiple_of(32)) {
@@ -284,8 +292,8 @@ impl Kernel for PagedAttentionKernel {
     fn ptx_for(&self, sm: u32) -> Result<String> {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
         match (self.in_stages, self.instance_in_stages(), sm) {
-            (true, Some(function), 90) => ptx_of(unsafe { unchecked(function) }, Sm::of_device(9, 0)),
-            _ => ptx_of(unsafe { unchecked(self.function()) }, sm),
+            (true, Some(function), 90) => ptx_of(unsafe { function.unchecked() }, Sm::of_device(9, 0)),
+            _ => ptx_of(unsafe { self.function().unchecked() }, sm),
         }
     }
 
@@ -389,7 +397,7 @@ impl Kernel for PagedAttentionKernel {
             // entry. Sums and totals have been made for each part of each head. Columns are compared with how many there are, which on tensor cores are whole pieces of 16 bytes, and in stages as many as the instance has.
             // Q, K and V in stages are described by their rows, which a launch compares with the buffers. Indices into variables are constants, into the block's memory below
             // its lanes, and nothing is divided but by the numbers of heads and of a page's rows, which are not zero.
-            (function, total) = unsafe { (unchecked(function), unchecked(total)) };
+            (function, total) = unsafe { (function.unchecked(), total.unchecked()) };
         }
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let grid = [number(parts), number(heads), number(self.batch)];

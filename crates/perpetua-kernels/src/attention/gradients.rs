@@ -11,7 +11,7 @@ use super::backward::{self, TILE};
 use super::backward_tensor::{self, attention_backward_tensor_core};
 use crate::element::{Element, in_pieces, instance};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::kernel::{Kernel, ptx_of};
 use crate::operand::{Operand, check};
 
 /// The gradients of [`AttentionKernel`]: made by [`AttentionKernel::backward`]. Launched with ten buffers: Q, K and V as there (with lengths, and with slopes, one more each
@@ -248,7 +248,7 @@ impl AttentionBackwardKernel {
             // are whole pieces of 16 bytes. There is a logarithm and a mean for each query, two lengths for each entry and a slope for each head, where they are read; no length counts further than the shape. Indices into
             // a block's memory are made of the lane's number, of which a block has 256, and of constants, below what `shared_bytes` has counted. Nothing is divided but by the numbers of heads, which are not zero where there is something to
             // launch.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         Ok(stream.launch(&function, config, &all)?)
     }
@@ -268,7 +268,7 @@ impl AttentionBackwardKernel {
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: rows and columns are compared with how many there are, for which `check` has found room, and means and sums have been made for as many. Indices into the
             // block's memory are below its 256 lanes, and nothing is divided but by the number of heads, which is not zero where there is something to launch.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         Ok(stream.launch(&function, config, all)?)
     }
@@ -286,7 +286,7 @@ impl Kernel for AttentionBackwardKernel {
             false => sm.into(),
         };
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, of)
+        ptx_of(unsafe { self.function().unchecked() }, of)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {

@@ -9,7 +9,7 @@ use super::AttentionKernel;
 use super::staged::{self, attention_staged};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, unchecked};
+use crate::kernel::Kernel;
 
 /// The greatest number of rows of a matrix that hardware counts.
 pub(super) const MOST_ROWS: usize = i32::MAX as usize;
@@ -173,7 +173,7 @@ impl AttentionKernel {
             // of 16 bytes. Q, K and V are described by their rows, which a launch compares with the buffers. `check` has found two lengths for each entry and a slope for each head,
             // where they are read; no length counts further than the shape. Indices into a lane's arrays are
             // constants, and nothing is divided but by the numbers of heads, which are not zero where there is something to launch.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         let config = self.config(staged::QUERIES, staged::LANES);
         Ok(stream.launch(&function, config, &all)?)

@@ -19,7 +19,7 @@ use perpetua_language::{KernelFn, args};
 
 use crate::element::{Element, instance};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::kernel::{Kernel, ptx_of};
 use crate::operand::{Operand, check};
 pub use decode::{PagedAttentionKernel, Pages};
 pub use gradients::AttentionBackwardKernel;
@@ -261,7 +261,7 @@ impl Kernel for AttentionKernel {
     fn ptx_for(&self, sm: u32) -> Result<String> {
         match (self.in_stages, self.instance_in_stages(), sm) {
             // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it says why it may.
-            (true, Some(function), 90) => ptx_of(unsafe { unchecked(function) }, Sm::of_device(9, 0)),
+            (true, Some(function), 90) => ptx_of(unsafe { function.unchecked() }, Sm::of_device(9, 0)),
             _ => ptx_of(self.function(), sm),
         }
     }

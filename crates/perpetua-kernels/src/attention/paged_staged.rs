@@ -12,7 +12,7 @@ pub(super) const HEADS: usize = 64;
 /// Lanes of a block.
 pub(super) const LANES: u32 = 256;
 
-/// Heads have `8 * EIGHTHS` columns, which is `dim`, and a stage `8 * WIDE` keys, which divide a page's. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm of e.
+/// Heads have `8 * EIGHTHS` columns, which is `dim`, and a stage `8 * WIDE` keys, which divide a page's. `8 * TOGETHER` keys, those of a stage or of two, are weighed together, so that what lanes do for all of their sums is done seldom enough. `HERE`: queries of a lane, 1 where there are no more than 8. `Q`, `K` and `V` say how their parts lie in the block's memory. `scale` is positive, and times the binary logarithm of e.
 ///
 /// The pool is read as overlapping matrices of a page's rows: one that begins at each row of each head of keys, `dim` elements after the one before.
 #[kernel(block_size = 256, interpret)]
@@ -27,6 +27,8 @@ pub(super) fn attention_paged_staged<
     V: GpuType,
     const EIGHTHS: usize,
     const WIDE: usize,
+    const TOGETHER: usize,
+    const HERE: usize,
 >(
     heads: usize,
     group: usize,
@@ -72,22 +74,25 @@ pub(super) fn attention_paged_staged<
         (0, 0)
     };
     if is_producer() {
-        let mut next = 0;
+        // The stage's page, and the row there that it begins at; pages are divided once, for lanes that copy have much to do with few keys a stage.
+        let mut at = table_from + least * in_stage / page_rows;
+        let mut row = (least * in_stage % page_rows) as u32;
+        let of_page = (page_rows * key_heads) as u32;
+        let (mut page, mut next) = (0, 0);
         if least < end {
-            next = table[table_from + least * in_stage / page_rows];
+            next = table[at];
+            page = next;
         }
         for i in least..end {
             // The next page's number, before this stage is waited for.
-            let page = next as usize;
-            if i + 1 < end {
-                next = table[table_from + (i + 1) * in_stage / page_rows];
+            let ends = row + in_stage as u32 == page_rows as u32;
+            if ends && i + 1 < end {
+                next = table[at + 1];
             }
-            let key = i * in_stage;
             // What lies behind the last key is not read: it would not be nothing, times a weight of nothing, where it is no number. So the stage ends with that key.
-            let left_out = in_stage - (to - key).min(in_stage);
-            let row = (key % page_rows) as u32;
-            let layer = if page < pages {
-                (page * page_rows * key_heads + key_head) as u32
+            let left_out = ((i + 1) * in_stage).saturating_sub(to);
+            let layer = if (page as usize) < pages {
+                page * of_page + key_head as u32
             } else {
                 u32::MAX
             };
@@ -98,6 +103,10 @@ pub(super) fn attention_paged_staged<
                 row.wrapping_sub(left_out as u32),
                 0,
             );
+            row += in_stage as u32;
+            if ends {
+                (at, page, row) = (at + 1, next, 0);
+            }
         }
     } else {
         let lane = local_id_x() as u32;
@@ -126,26 +135,75 @@ pub(super) fn attention_paged_staged<
             place: [0; 2],
             over: (lane % 4 * 2) as i32,
         };
-        // A stage is weighed when the next one has been multiplied.
-        if least < end {
+        let mut i = least;
+        if TOGETHER > WIDE {
+            // By themselves are the first one, of which not all keys may be seen, and what is left: up to two, of which the last one may begin before its keys.
+            let first_end = if least < end { least + 1 } else { end };
+            while i < first_end {
+                seen.from = [(i * in_stage).max(from) as i32; 2];
+                let first = ((i + 1) * in_stage).min(to) as i32 - in_stage as i32;
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+                let (weights, after) =
+                    weighed::<true, true, false, false, WIDE, HERE>(scores, seen, first, how, rows);
+                rows = after;
+                shrink::<EIGHTHS, HERE>(&mut all, rows.shrunk);
+                all = weigh_stage(all, weights);
+                i += 1;
+            }
+            while (i + 2) * in_stage <= to {
+                let low = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+                let high = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+                let mut scores = [[[0.0f32; 2]; 2]; TOGETHER];
+                for n in 0..WIDE {
+                    scores[n] = low[n];
+                    scores[n + WIDE] = high[n];
+                }
+                let (weights, after) =
+                    weighed::<false, false, false, false, TOGETHER, HERE>(scores, seen, 0, how, rows);
+                rows = after;
+                let (mut of_low, mut of_high) = (low, high);
+                for n in 0..WIDE {
+                    of_low[n] = weights[n];
+                    of_high[n] = weights[n + WIDE];
+                }
+                shrink::<EIGHTHS, HERE>(&mut all, rows.shrunk);
+                all = weigh_stage(all, of_low);
+                all = weigh_stage(all, of_high);
+                i += 2;
+            }
+            while i < end {
+                seen.from = [(i * in_stage) as i32; 2];
+                let first = ((i + 1) * in_stage).min(to) as i32 - in_stage as i32;
+                let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
+                let (weights, after) =
+                    weighed::<true, true, false, false, WIDE, HERE>(scores, seen, first, how, rows);
+                rows = after;
+                shrink::<EIGHTHS, HERE>(&mut all, rows.shrunk);
+                all = weigh_stage(all, weights);
+                i += 1;
+            }
+        }
+        // Else a stage is weighed when the next one has been multiplied.
+        if TOGETHER == WIDE && least < end {
             seen.from = [from as i32; 2];
             let first = (end.min(least + 1) * in_stage).min(to) as i32 - in_stage as i32;
             let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
             let (mut weights, after) =
-                weighed::<true, true, false, false, WIDE>(scores, seen, first, how, rows);
+                weighed::<true, true, false, false, WIDE, HERE>(scores, seen, first, how, rows);
             rows = after;
             for i in least + 1..end {
                 seen.from = [(i * in_stage) as i32; 2];
                 let first = ((i + 1) * in_stage).min(to) as i32 - in_stage as i32;
                 let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
                 all = weigh_stage(all, weights);
-                (weights, rows) = weighed::<true, true, false, false, WIDE>(scores, seen, first, how, rows);
-                shrink::<EIGHTHS>(&mut all, rows.shrunk);
+                (weights, rows) =
+                    weighed::<true, true, false, false, WIDE, HERE>(scores, seen, first, how, rows);
+                shrink::<EIGHTHS, HERE>(&mut all, rows.shrunk);
             }
             all = weigh_stage(all, weights);
         }
         let mut total = rows.total;
-        for j in 0..2 {
+        for j in 0..HERE {
             total[j] += subgroup_shuffle_xor(total[j], 1);
             total[j] += subgroup_shuffle_xor(total[j], 2);
             if is_lost {

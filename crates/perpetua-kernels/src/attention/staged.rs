@@ -51,7 +51,7 @@ pub(super) struct Scores {
 }
 
 /// The weights of scores of a stage whose keys begin at `first`, and what is kept after them. `MASKED`: not all keys of the stage are seen; `BANDED`: nor the first ones. `CAPPED`: scores have a bound; `SLOPED`: they depend on the distance; then they
-/// are finished here, else they are still products, of which the greatest is that of the greatest score.
+/// are finished here, else they are still products, of which the greatest is that of the greatest score. `HERE`: of a lane's two queries the first one may be all that there is.
 #[device]
 pub(super) fn weighed<
     const MASKED: bool,
@@ -59,6 +59,7 @@ pub(super) fn weighed<
     const CAPPED: bool,
     const SLOPED: bool,
     const WIDE: usize,
+    const HERE: usize,
 >(
     products: [[[f32; 2]; 2]; WIDE],
     seen: Seen,
@@ -73,7 +74,7 @@ pub(super) fn weighed<
     let over = seen.over + first;
     if CAPPED || SLOPED {
         for n in 0..WIDE {
-            for j in 0..2 {
+            for j in 0..HERE {
                 for k in 0..2 {
                     let mut score = scores[n][j][k] * how.scale;
                     if CAPPED {
@@ -91,7 +92,7 @@ pub(super) fn weighed<
     }
     if MASKED {
         for n in 0..WIDE {
-            for j in 0..2 {
+            for j in 0..HERE {
                 for k in 0..2 {
                     let key = over + (n * 8 + k) as i32;
                     if key >= seen.to[j] {
@@ -105,13 +106,13 @@ pub(super) fn weighed<
         }
     }
     for n in 0..WIDE {
-        for j in 0..2 {
+        for j in 0..HERE {
             // Of two first, for each step waits for the one before.
             after.highest[j] = after.highest[j].max(scores[n][j][0].max(scores[n][j][1]));
         }
     }
     let mut base = [0.0f32; 2];
-    for j in 0..2 {
+    for j in 0..HERE {
         // Four lanes have a row.
         let mut highest = after.highest[j];
         highest = highest.max(subgroup_shuffle_xor(highest, 1));
@@ -123,7 +124,7 @@ pub(super) fn weighed<
         after.total[j] *= after.shrunk[j];
     }
     for n in 0..WIDE {
-        for j in 0..2 {
+        for j in 0..HERE {
             for k in 0..2 {
                 scores[n][j][k] = fast_exp2(scores[n][j][k].mul_add(scale, -base[j]));
             }
@@ -135,9 +136,12 @@ pub(super) fn weighed<
 
 /// Brings sums to weights against a higher score.
 #[device]
-pub(super) fn shrink<const EIGHTHS: usize>(sums: &mut [[[f32; 2]; 2]; EIGHTHS], by: [f32; 2]) {
+pub(super) fn shrink<const EIGHTHS: usize, const HERE: usize>(
+    sums: &mut [[[f32; 2]; 2]; EIGHTHS],
+    by: [f32; 2],
+) {
     for n in 0..EIGHTHS {
-        for j in 0..2 {
+        for j in 0..HERE {
             for k in 0..2 {
                 sums[n][j][k] *= by[j];
             }
@@ -273,7 +277,7 @@ pub(super) fn attention_staged<
         if AHEAD && turns > least {
             left -= 1;
             let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
-            let (mut weights, first_rows) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE>(
+            let (mut weights, first_rows) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE, 2>(
                 scores,
                 seen,
                 (left * in_stage as u32) as i32,
@@ -285,27 +289,27 @@ pub(super) fn attention_staged<
                 left -= 1;
                 let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
                 sums = weigh_stage(sums, weights);
-                (weights, rows) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE>(
+                (weights, rows) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE, 2>(
                     scores,
                     seen,
                     (left * in_stage as u32) as i32,
                     how,
                     rows,
                 );
-                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
+                shrink::<EIGHTHS, 2>(&mut sums, rows.shrunk);
             }
             while left > least {
                 left -= 1;
                 let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
                 sums = weigh_stage(sums, weights);
-                (weights, rows) = weighed::<false, BANDED, CAPPED, SLOPED, WIDE>(
+                (weights, rows) = weighed::<false, BANDED, CAPPED, SLOPED, WIDE, 2>(
                     scores,
                     seen,
                     (left * in_stage as u32) as i32,
                     how,
                     rows,
                 );
-                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
+                shrink::<EIGHTHS, 2>(&mut sums, rows.shrunk);
             }
             sums = weigh_stage(sums, weights);
         }
@@ -313,7 +317,7 @@ pub(super) fn attention_staged<
             while left > plain {
                 left -= 1;
                 let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
-                let (weights, after) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE>(
+                let (weights, after) = weighed::<true, BANDED, CAPPED, SLOPED, WIDE, 2>(
                     scores,
                     seen,
                     (left * in_stage as u32) as i32,
@@ -321,13 +325,13 @@ pub(super) fn attention_staged<
                     rows,
                 );
                 rows = after;
-                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
+                shrink::<EIGHTHS, 2>(&mut sums, rows.shrunk);
                 sums = weigh_stage(sums, weights);
             }
             while left > least {
                 left -= 1;
                 let scores = multiply_stage([[[0.0f32; 2]; 2]; WIDE]);
-                let (weights, after) = weighed::<false, BANDED, CAPPED, SLOPED, WIDE>(
+                let (weights, after) = weighed::<false, BANDED, CAPPED, SLOPED, WIDE, 2>(
                     scores,
                     seen,
                     (left * in_stage as u32) as i32,
@@ -335,7 +339,7 @@ pub(super) fn attention_staged<
                     rows,
                 );
                 rows = after;
-                shrink::<EIGHTHS>(&mut sums, rows.shrunk);
+                shrink::<EIGHTHS, 2>(&mut sums, rows.shrunk);
                 sums = weigh_stage(sums, weights);
             }
         }

@@ -12,7 +12,7 @@ use super::thin::{ROWS, gemm_thin, gemm_thin_tensor_core, gemm_thin_total};
 use super::{Factors, GemmKernel, Schedule};
 use crate::element::{Bf16s, Element, F16s, F32s, in_pieces, instance};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel as _, unchecked};
+use crate::kernel::Kernel as _;
 use crate::operand::{Operand, check_held};
 
 /// Blocks that a large GPU is busy with, and how deep a slice is at least.
@@ -275,7 +275,7 @@ impl GemmKernel {
             // SAFETY: `check` has found that all three matrices have room for their shapes, with which rows, columns and depth are compared before each access, of pieces where they are whole pieces; a copy of a factor has been made
             // for its own. Slices have been made for each of their elements. Indices into the block's memory are made of the lane's number, of which a block has 256, and of constants. Nothing divides by a number
             // that is not a constant.
-            (function, total) = unsafe { (unchecked(function), unchecked(total)) };
+            (function, total) = unsafe { (function.unchecked(), total.unchecked()) };
         }
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let grid = [number(blocks), number(slices), 1];

@@ -7,7 +7,7 @@ use perpetua_language::{KernelFn, args};
 use super::tensor_core::{Halves, Instance, ROWS};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::kernel::{Kernel, ptx_of};
 use crate::operand::{Operand, check};
 
 /// Products `C = alpha A op(B) + beta C` of groups of rows, each with a matrix B of its own, in one launch by tensor cores. Launched with four buffers: A of `[rows, k]`; B of `[groups, k, n]`, or of
@@ -102,7 +102,7 @@ impl Kernel for GroupedGemmKernel {
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        ptx_of(unsafe { unchecked(self.function()) }, sm)
+        ptx_of(unsafe { self.function().unchecked() }, sm)
     }
 
     fn launch(&self, stream: &Stream, args: &[KernelArg<'_>]) -> Result<()> {
@@ -165,7 +165,7 @@ impl Kernel for GroupedGemmKernel {
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that all matrices have room for their shapes, of which pieces of 16 bytes are whole, and that there is one offset more than groups; rows count no further than
             // those of A and C, whatever offsets say, and no group further than those of B. Else as for `GemmKernel::tensor_core`.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         let mut all = args![
             self.rows,

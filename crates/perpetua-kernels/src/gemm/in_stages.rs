@@ -16,7 +16,7 @@ use super::tune::multiprocessors;
 use super::{Factors, GemmKernel, Schedule};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel as _, unchecked};
+use crate::kernel::Kernel as _;
 use crate::operand::Operand;
 
 /// From so much depth on it takes less time to copy a matrix whose rows lie otherwise than to multiply it without stages; and also where it is so small a part
@@ -351,7 +351,7 @@ impl GemmKernel {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; where several of its elements are
             // accessed at once, rows are as many times as long, and begin at such a multiple; where columns are joined, C has half of them, and half of what is left of them is compared with. An epilogue's buffer has what stands beside each element of C, and an epilogue reaches no memory. A and B are described by their shapes, which a launch compares with the
             // buffers. Indices into sums are constants. Nothing divides by zero: a tile has a number only where there are columns, and a group of tiles has a row.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         let blocks = tile.blocks(m, n, slices * self.batch, multiprocessors(stream.device())) as u32;
         stream.launch(&function, LaunchConfig::new(blocks, tile.lanes()), &all)?;
@@ -385,7 +385,7 @@ impl GemmKernel {
         if stream.device().backend() == BackendKind::Cuda {
             // SAFETY: `check` has found that C has room for its shape, with which rows and columns are compared before each access; two of its elements are accessed at once
             // only where rows are twice as long, and begin at such a multiple. An epilogue's buffer has what stands beside each of its elements, and an epilogue reaches no memory. The slices' memory has been made for theirs. Nothing divides by zero, for there are columns.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         let scales = args![self.alpha, self.beta];
         let [x_row, x_column] = self.beside_steps();

@@ -28,7 +28,7 @@ use perpetua_language::{KernelFn, args};
 use crate::element::{Element, instance};
 use crate::error::{Error, Result};
 pub use crate::factors::Factors;
-use crate::kernel::{Kernel, ptx_of, unchecked};
+use crate::kernel::{Kernel, ptx_of};
 use crate::operand::{Operand, check};
 pub use choices::{Choice, Choices};
 pub use epilogue::{Beside, Epilogue, Gate};
@@ -368,7 +368,7 @@ impl Kernel for GemmKernel {
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
-        let function = unsafe { unchecked(self.function()) };
+        let function = unsafe { self.function().unchecked() };
         match (self.schedule, sm) {
             (Schedule::Staged(_), 90) => ptx_of(function, Sm::of_device(9, 0)),
             _ => ptx_of(function, sm),
@@ -465,7 +465,7 @@ impl Kernel for GemmKernel {
             // kernels' block size. They compare rows and columns with the shape before each access. Indices into shared memory and
             // variables are made of the lane's number and of constants, so that they are the same in every launch: the checked kernels, which the
             // CPU runs, fault at none of them. Nothing divides by a number that is not a constant, and no enum is loaded.
-            function = unsafe { unchecked(function) };
+            function = unsafe { function.unchecked() };
         }
         Ok(stream.launch(&function, self.config(tile), &all)?)
     }

@@ -25,43 +25,99 @@ fn is_own(span: Span, piece: usize, number: u32) -> bool {
     !(piece == 0 && number < span.skipped || piece + 1 == span.pieces && number >= span.left)
 }
 
-/// What a lane has seen of a row, `TURN` numbers at a time: their maximum, the sum of the exponentials against it, and where it `adds` their sum.
+/// What a lane has seen of a row: the maximum, the sum of the exponentials against it, and where it `adds` the sum of the numbers.
+#[derive(Clone, Copy, GpuType)]
+#[repr(C)]
+struct Sums {
+    highest: f32,
+    sum: f32,
+    all: f32,
+}
+
+/// The same with further numbers.
 #[device]
-fn all_seen<M: Piece, const N: usize, const LANES: usize, const TURN: usize>(
+fn with<const COUNT: usize>(before: Sums, numbers: [f32; COUNT], adds: bool) -> Sums {
+    let (highest, sum) = seen::<COUNT>(numbers, before.highest, before.sum, near_power);
+    let mut all = before.all;
+    if adds {
+        for i in 0..COUNT {
+            all += numbers[i];
+        }
+    }
+    Sums { highest, sum, all }
+}
+
+/// With a piece, of which others may have numbers if it is the row's first or last one.
+#[device]
+fn with_own<M: Piece, const N: usize>(before: Sums, x: &[M], span: Span, at: usize, adds: bool) -> Sums {
+    let piece = x[span.first + at].spread();
+    let mut sums = before;
+    let mut numbers = [f32::NEG_INFINITY; N];
+    for i in 0..N {
+        if is_own(span, at, i as u32) {
+            numbers[i] = piece[i];
+            if adds {
+                sums.all += piece[i];
+            }
+        }
+    }
+    with::<N>(sums, numbers, false)
+}
+
+/// All that a lane sees of a row, in turns of `PIECES` pieces, of which `COUNT` numbers are worked on together.
+#[device]
+fn all_seen<M: Piece, const N: usize, const LANES: usize, const PIECES: usize, const COUNT: usize>(
     x: &[M],
     span: Span,
     within: usize,
     adds: bool,
-) -> [f32; 3] {
-    let (mut highest, mut sum, mut all) = (f32::NEG_INFINITY, 0.0f32, 0.0f32);
-    let is_ragged = span.skipped > 0 || span.left < N as u32;
+) -> Sums {
+    let mut sums = Sums {
+        highest: f32::NEG_INFINITY,
+        sum: 0.0,
+        all: 0.0,
+    };
+    // Pieces that are the row's as a whole.
+    let least = (span.skipped > 0) as usize;
+    let end = span.pieces - (span.pieces > 0 && span.left < N as u32) as usize;
     let mut at = within;
-    // The next numbers are on their way while these are worked on.
-    let mut next = fetch::<M, N, LANES, TURN>(x, span.first, at, span.pieces, f32::NEG_INFINITY);
-    while at < span.pieces {
-        let mut numbers = next;
-        let behind = at + TURN / N * LANES;
-        next = fetch::<M, N, LANES, TURN>(x, span.first, behind, span.pieces, f32::NEG_INFINITY);
-        // Of others' numbers in the row's first and last piece nothing is known.
-        if N > 1 && is_ragged && (at == 0 || behind >= span.pieces) {
-            for i in 0..TURN {
-                if !is_own(span, at + i / N * LANES, (i % N) as u32) {
-                    numbers[i] = f32::NEG_INFINITY;
-                }
-            }
-        }
-        (highest, sum) = seen::<TURN>(numbers, highest, sum, near_power);
-        if adds {
-            for i in 0..TURN {
-                let piece = at + i / N * LANES;
-                if piece < span.pieces && is_own(span, piece, (i % N) as u32) {
-                    all += numbers[i];
-                }
-            }
-        }
-        at = behind;
+    if at < least && at < span.pieces {
+        sums = with_own::<M, N>(sums, x, span, at, adds);
+        at += LANES;
     }
-    [highest, sum, all]
+    // The last piece of a turn, seen from its first one.
+    let last = (PIECES - 1) * LANES;
+    let mut next = [M::gather([0.0; 8]); PIECES];
+    if at + last < end {
+        for i in 0..PIECES {
+            next[i] = x[span.first + at + i * LANES];
+        }
+    }
+    while at + last < end {
+        let pieces = next;
+        at += last + LANES;
+        // The next ones are on their way while these are worked on.
+        if at + last < end {
+            for i in 0..PIECES {
+                next[i] = x[span.first + at + i * LANES];
+            }
+        }
+        for i in 0..PIECES * N / COUNT {
+            let mut numbers = [0.0f32; COUNT];
+            for j in 0..COUNT / N {
+                let piece = pieces[i * (COUNT / N) + j].spread();
+                for k in 0..N {
+                    numbers[j * N + k] = piece[k];
+                }
+            }
+            sums = with::<COUNT>(sums, numbers, adds);
+        }
+    }
+    while at < span.pieces {
+        sums = with_own::<M, N>(sums, x, span, at, adds);
+        at += LANES;
+    }
+    sums
 }
 
 /// The loss of each row, and the logarithm of the sum of its exponentials, in one pass: a lane keeps the maximum of what it has seen, and the sum of the exponentials against
@@ -102,32 +158,33 @@ pub(super) fn cross_entropy<
         left: (skipped + columns + N - pieces * N) as u32,
     };
 
-    // What the label's score takes to come is no time behind the rest.
+    // The label comes while the row does; its score is asked for when the row has come.
     let (mut label, mut score) = (ignored, f32::NAN);
     if row < rows && within == 0 {
         label = labels[row];
-        if label >= 0 && (label as usize) < columns {
-            let place = from + label as usize;
-            let numbers = x[place / N].spread();
-            for j in 0..N {
-                if j == place % N {
-                    score = numbers[j];
-                }
+    }
+    let Sums {
+        highest,
+        mut sum,
+        mut all,
+    } = match N {
+        1 => all_seen::<M, N, LANES, 8, 8>(x, span, within, smoothing > 0.0),
+        _ => all_seen::<M, N, LANES, 4, 16>(x, span, within, smoothing > 0.0),
+    };
+    if row < rows && within == 0 && label >= 0 && (label as usize) < columns {
+        let place = from + label as usize;
+        let numbers = x[place / N].spread();
+        for j in 0..N {
+            if j == place % N {
+                score = numbers[j];
             }
         }
     }
-    // Without pieces each number takes a register for its place, too.
-    let [highest, mut sum, all] = if N == 1 {
-        all_seen::<M, N, LANES, 8>(x, span, within, smoothing > 0.0)
-    } else {
-        all_seen::<M, N, LANES, 16>(x, span, within, smoothing > 0.0)
-    };
     let most = across::<f32, LANES, MEETS>(part, lane, highest, |a, b| a.max(b));
     if highest > f32::NEG_INFINITY {
         sum *= near_power(highest - most);
     }
     let sum = across::<f32, LANES, MEETS>(part, lane, sum, |a, b| a + b);
-    let mut all = all;
     if smoothing > 0.0 {
         all = across::<f32, LANES, MEETS>(part, lane, all, |a, b| a + b);
     }

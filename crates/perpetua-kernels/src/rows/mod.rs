@@ -37,6 +37,8 @@ struct Rows {
     lanes: Option<u32>,
     /// Whether rows need not begin where pieces do: then sizes and pitches count numbers.
     loose: bool,
+    /// Whether lanes hold nothing but one row's numbers, so that there is room for long ones.
+    holds_all: bool,
     /// Whether gradients of norms read rows once that they can keep; `None` where the shape decides.
     once: Option<bool>,
 }
@@ -78,6 +80,8 @@ enum Team {
     Larger,
     /// 512 lanes with 32 numbers each; they read again what is longer.
     Long,
+    /// 512 lanes with 88 numbers each, for which they get twice the registers.
+    Longest,
 }
 
 /// The instance of a kernel over rows: its type of pieces and what it knows of them, then what the caller adds.
@@ -97,6 +101,8 @@ macro_rules! row_instance {
                     (Team::Larger, true) => function::kernel::<$piece, $count, 256, 32, true $(, $more)*>(),
                     (Team::Long, false) => function::kernel::<$piece, $count, 512, 32, false $(, $more)*>(),
                     (Team::Long, true) => function::kernel::<$piece, $count, 512, 32, true $(, $more)*>(),
+                    (Team::Longest, false) => function::kernel::<$piece, $count, 512, 88, false $(, $more)*>().with_block_size(512, 1, 1),
+                    (Team::Longest, true) => function::kernel::<$piece, $count, 512, 88, true $(, $more)*>().with_block_size(512, 1, 1),
                 }
             };
         }
@@ -121,7 +127,16 @@ impl Rows {
             element: Element::F32,
             lanes: None,
             loose: false,
+            holds_all: false,
             once: None,
+        }
+    }
+
+    /// For kernels whose lanes hold nothing but a row's numbers.
+    fn held_whole(self) -> Rows {
+        Rows {
+            holds_all: true,
+            ..self
         }
     }
 
@@ -134,11 +149,21 @@ impl Rows {
     }
 
     fn team(&self) -> Team {
+        if self.loose {
+            // Rows are read once, and no lane keeps them: as few lanes as keep a large GPU busy, with some turns each.
+            return match (self.rows, self.columns) {
+                (_, 0..=256) => Team::Small,
+                (0..2048, 16384..) => Team::Larger,
+                (0..4096, 4096..) => Team::Large,
+                _ => Team::Medium,
+            };
+        }
         match self.columns {
             0..=256 => Team::Small,
             257..=1024 => Team::Medium,
             1025..=4096 => Team::Large,
             4097..=8192 => Team::Larger,
+            16385..=65536 if self.holds_all => Team::Longest,
             _ => Team::Long,
         }
     }
@@ -225,7 +250,7 @@ impl Rows {
             Team::Small | Team::Medium => (32, 256),
             Team::Large => (128, 128),
             Team::Larger => (256, 256),
-            Team::Long => (512, 512),
+            Team::Long | Team::Longest => (512, 512),
         };
         let lanes = self.lanes.unwrap_or(lanes);
         let blocks = number(self.rows.div_ceil((lanes / team) as usize));
@@ -296,7 +321,7 @@ impl SoftmaxKernel {
     /// For `rows` rows of `columns` elements.
     pub fn new(rows: usize, columns: usize) -> SoftmaxKernel {
         SoftmaxKernel {
-            rows: Rows::new(rows, columns),
+            rows: Rows::new(rows, columns).held_whole(),
             logarithm: false,
         }
     }
@@ -362,7 +387,7 @@ impl LayerNormKernel {
     /// For `rows` rows of `columns` elements; `epsilon` keeps rows of one value from a division by 0.
     pub fn new(rows: usize, columns: usize, epsilon: f32) -> LayerNormKernel {
         LayerNormKernel {
-            rows: Rows::new(rows, columns),
+            rows: Rows::new(rows, columns).held_whole(),
             epsilon,
         }
     }
@@ -424,7 +449,7 @@ impl RmsNormKernel {
     /// For `rows` rows of `columns` elements; `epsilon` keeps rows of zeros from a division by 0.
     pub fn new(rows: usize, columns: usize, epsilon: f32) -> RmsNormKernel {
         RmsNormKernel {
-            rows: Rows::new(rows, columns),
+            rows: Rows::new(rows, columns).held_whole(),
             epsilon,
             residual: false,
         }
@@ -434,6 +459,7 @@ impl RmsNormKernel {
     /// two.
     pub fn with_residual(mut self) -> RmsNormKernel {
         self.residual = true;
+        self.rows.holds_all = false;
         self
     }
 }

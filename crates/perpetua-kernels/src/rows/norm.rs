@@ -2,7 +2,7 @@
 
 use perpetua::prelude::*;
 
-use super::row::{Place, TURN, fetch, place, store};
+use super::row::{Place, TURN, fetch, fetch_alone, place, store};
 use crate::element::Piece;
 use crate::lanes::across;
 
@@ -59,9 +59,11 @@ pub(super) fn moments<
     if CENTRED {
         mean = sum::<M, N, LANES, HELD, MEETS>(part, lane, x, from, end, *held, 0.0, |x| x) / columns;
         // What is not there is as far from the mean as the mean itself.
-        for i in 0..HELD {
-            if i / N * LANES + lane % LANES >= end {
-                held[i] = mean;
+        if (HELD / N - 1) * LANES + lane % LANES >= end {
+            for i in 0..HELD {
+                if i / N * LANES + lane % LANES >= end {
+                    held[i] = mean;
+                }
             }
         }
     }
@@ -71,7 +73,7 @@ pub(super) fn moments<
 }
 
 /// The layer norm of each row.
-#[kernel(interpret)]
+#[kernel(interpret, contract)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
@@ -94,12 +96,12 @@ pub(super) fn layer_norm<
     y: &mut [M],
 ) {
     let at = place::<LANES>(rows, pieces);
-    let held = fetch::<M, N, LANES, HELD>(x, at.row * x_pitch, at.within, at.end, 0.0);
+    let held = fetch_alone::<M, N, LANES, HELD>(x, at.row * x_pitch, at.within, at.end, 0.0);
     norm::<M, N, LANES, HELD, MEETS, true>(at, pieces, x_pitch, y_pitch, epsilon, held, x, weight, bias, y);
 }
 
 /// The RMS norm of each row.
-#[kernel(interpret)]
+#[kernel(interpret, contract)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
@@ -115,14 +117,14 @@ pub(super) fn rms_norm<M: Piece, const N: usize, const LANES: usize, const HELD:
     y: &mut [M],
 ) {
     let at = place::<LANES>(rows, pieces);
-    let held = fetch::<M, N, LANES, HELD>(x, at.row * x_pitch, at.within, at.end, 0.0);
+    let held = fetch_alone::<M, N, LANES, HELD>(x, at.row * x_pitch, at.within, at.end, 0.0);
     norm::<M, N, LANES, HELD, MEETS, false>(
         at, pieces, x_pitch, y_pitch, epsilon, held, x, weight, weight, y,
     );
 }
 
 /// The RMS norm of each row of a sum, which is stored, too.
-#[kernel(interpret)]
+#[kernel(interpret, contract)]
 #[allow(
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
@@ -231,14 +233,15 @@ fn scaled<M: Piece, const N: usize, const LANES: usize, const CENTRED: bool>(
     at: usize,
     end: usize,
 ) -> [f32; TURN] {
-    let weights = fetch::<M, N, LANES, TURN>(weight, 0, at, end, 0.0);
-    for i in 0..TURN {
-        numbers[i] = (numbers[i] - mean) * scale * weights[i];
-    }
+    let weights = fetch_alone::<M, N, LANES, TURN>(weight, 0, at, end, 0.0);
     if CENTRED {
-        let biases = fetch::<M, N, LANES, TURN>(bias, 0, at, end, 0.0);
+        let biases = fetch_alone::<M, N, LANES, TURN>(bias, 0, at, end, 0.0);
         for i in 0..TURN {
-            numbers[i] += biases[i];
+            numbers[i] = ((numbers[i] - mean) * scale).mul_add(weights[i], biases[i]);
+        }
+    } else {
+        for i in 0..TURN {
+            numbers[i] = numbers[i] * scale * weights[i];
         }
     }
     numbers

@@ -38,13 +38,48 @@ pub(super) fn fetch<M: Piece, const N: usize, const LANES: usize, const COUNT: u
     end: usize,
     absent: f32,
 ) -> [f32; COUNT] {
-    let mut numbers = [absent; COUNT];
-    for i in 0..COUNT / N {
-        let at = first + i * LANES;
-        if at < end {
-            let piece = x[from + at].spread();
+    fetch_by::<M, N, LANES, COUNT>(x, from, first, end, absent, N == 1)
+}
+
+/// The same where nothing else is fetched beside it, which would wait for it.
+#[device]
+pub(super) fn fetch_alone<M: Piece, const N: usize, const LANES: usize, const COUNT: usize>(
+    x: &[M],
+    from: usize,
+    first: usize,
+    end: usize,
+    absent: f32,
+) -> [f32; COUNT] {
+    fetch_by::<M, N, LANES, COUNT>(x, from, first, end, absent, true)
+}
+
+/// `at_once`: most lanes have all of the numbers, which are read without asking for each.
+#[device]
+fn fetch_by<M: Piece, const N: usize, const LANES: usize, const COUNT: usize>(
+    x: &[M],
+    from: usize,
+    first: usize,
+    end: usize,
+    absent: f32,
+    at_once: bool,
+) -> [f32; COUNT] {
+    let mut numbers = [0.0f32; COUNT];
+    if at_once && first + (COUNT / N - 1) * LANES < end {
+        for i in 0..COUNT / N {
+            let piece = x[from + first + i * LANES].spread();
             for j in 0..N {
                 numbers[i * N + j] = piece[j];
+            }
+        }
+    } else {
+        numbers = [absent; COUNT];
+        for i in 0..COUNT / N {
+            let at = first + i * LANES;
+            if at < end {
+                let piece = x[from + at].spread();
+                for j in 0..N {
+                    numbers[i * N + j] = piece[j];
+                }
             }
         }
     }

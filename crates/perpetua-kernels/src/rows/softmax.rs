@@ -2,7 +2,7 @@
 
 use perpetua::prelude::*;
 
-use super::row::{Place, TURN, fetch, place, store};
+use super::row::{Place, TURN, fetch, fetch_alone, place, store};
 use crate::element::Piece;
 use crate::lanes::across;
 
@@ -59,7 +59,7 @@ pub(super) fn softmax<
     let (from, to) = (row * x_pitch, row * y_pitch);
     let rest = HELD / N * LANES + within;
 
-    let mut held = fetch::<M, N, LANES, HELD>(x, from, within, end, f32::NEG_INFINITY);
+    let mut held = fetch_alone::<M, N, LANES, HELD>(x, from, within, end, f32::NEG_INFINITY);
     let (mut highest, mut sum) = (f32::NEG_INFINITY, 0.0f32);
     let mut at = rest;
     while at < end {
