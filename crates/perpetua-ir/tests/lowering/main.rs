@@ -26,6 +26,7 @@ mod operators;
 )]
 mod programs;
 mod refusals;
+mod remedies;
 mod run;
 mod stencil;
 mod variants;

@@ -13,7 +13,7 @@ fn check(body: &str, expected: &str) {
     );
 }
 
-pub(super) fn check_text(text: &str, expected: &str) {
+pub(crate) fn check_text(text: &str, expected: &str) {
     let found = lowered(text, "k", &Instantiation::default()).err();
     assert_eq!(found.as_deref(), Some(expected), "{text}");
 }
@@ -178,7 +178,7 @@ fn names_must_lead_somewhere() {
     );
     check_text(
         "struct S { a: f32 } #[kernel] fn k(s: S) { }",
-        "program.rs:1: `S` cannot be used in a kernel: it lacks `#[derive(Clone, Copy, GpuType)]`: add it, and `#[repr(C)]` where it lies in memory",
+        "program.rs:1: `S` cannot be used in a kernel: it lacks `#[derive(Clone, Copy, GpuType)]` and `#[repr(C)]`: add both",
     );
     check_text(
         "const A: u32 = B; const B: u32 = A; #[kernel] fn k() { let a = A; }",

@@ -27,8 +27,10 @@ pub const EITHER: &str = "[either]";
 /// The method, with another's name behind this, by which the reader says that the first argument holds where the receiver's type is an
 /// iterator without such a method of its own, and the second elsewhere.
 pub const ITERATED: &str = "[iterated] ";
+/// Behind [`ITERATED`]: only where it is an iterator of the user's, and no range.
+pub const OWN: &str = "[own] ";
 /// The method, with another's name behind this, by which a loop says that it takes that one for an iterator's: what has one of its own
-/// refuses that. It does nothing.
+/// refuses that, and with an argument what runs it at once. It does nothing.
 pub const LACKS: &str = "[lacks] ";
 /// The method by which the reader says `Reverse(x)`: a value in the other order.
 pub const REVERSED: &str = "[reversed]";

@@ -67,7 +67,7 @@ impl Reader {
     }
 
     /// Whether a name is like a function's.
-    fn is_function(&self, path: &syn::ExprPath) -> bool {
+    pub(super) fn is_function(&self, path: &syn::ExprPath) -> bool {
         let last = path.path.segments.last();
         !self.is_value(path) && last.is_some_and(|last| !starts_upper(&name_of(&last.ident)))
     }

@@ -1,8 +1,9 @@
 //! Blocks and statements.
 
 use super::Refusal;
+use super::order::mentions;
 use super::ranges::is_used_range;
-use super::reader::{Reader, line_of};
+use super::reader::{Reader, line_of, name_of};
 use crate::ast::{Block, Expr, Stmt, StmtKind, Type};
 use syn::spanned::Spanned;
 
@@ -17,6 +18,10 @@ impl Reader {
                 end_line,
             };
             for (index, stmt) in block.stmts.iter().enumerate() {
+                if let Some(stmts) = reader.read_let_each(stmt) {
+                    read.stmts.extend(stmts);
+                    continue;
+                }
                 let is_last = index + 1 == block.stmts.len();
                 let (expr, ends) = match stmt {
                     syn::Stmt::Local(local)
@@ -38,6 +43,10 @@ impl Reader {
                         continue;
                     }
                     syn::Stmt::Local(local) if reader.read_named_function(local) => continue,
+                    syn::Stmt::Local(local) if let Some(stmts) = reader.read_chosen_function(local) => {
+                        read.stmts.extend(stmts);
+                        continue;
+                    }
                     syn::Stmt::Local(local) => {
                         read.stmts.push(reader.read_let(local));
                         continue;
@@ -78,6 +87,46 @@ impl Reader {
             }
             read
         })
+    }
+
+    /// `let (a, b) = (x.iter(), y.iter());`, each by itself, since iterators are no values; `None` of other statements.
+    fn read_let_each(&mut self, stmt: &syn::Stmt) -> Option<Vec<Stmt>> {
+        let syn::Stmt::Local(local) = stmt else {
+            return None;
+        };
+        let init = local.init.as_ref().filter(|init| init.diverge.is_none())?;
+        let (syn::Pat::Tuple(names), syn::Expr::Tuple(values)) = (&local.pat, &*init.expr) else {
+            return None;
+        };
+        let is_name = |pattern: &syn::Pat| match pattern {
+            // A value behind would mean the new name.
+            syn::Pat::Ident(of) => !values
+                .elems
+                .iter()
+                .any(|value| mentions(value, &name_of(&of.ident))),
+            _ => false,
+        };
+        let is_iterator =
+            |value: &syn::Expr| matches!(value, syn::Expr::MethodCall(call) if self.is_chain(call));
+        if names.elems.len() != values.elems.len()
+            || !names.elems.iter().all(is_name)
+            || !values.elems.iter().any(is_iterator)
+        {
+            return None;
+        }
+        let mut stmts = Vec::new();
+        for (pattern, value) in names.elems.iter().zip(&values.elems) {
+            match self.read_bound_iterator(pattern, value) {
+                Some(read) => stmts.extend(read),
+                None => {
+                    let single = syn::parse_quote!(let #pattern = #value;);
+                    if let syn::Stmt::Local(single) = single {
+                        stmts.push(self.read_let(&single));
+                    }
+                }
+            }
+        }
+        Some(stmts)
     }
 
     pub(super) fn read_let(&mut self, local: &syn::Local) -> Stmt {

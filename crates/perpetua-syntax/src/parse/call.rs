@@ -4,7 +4,7 @@ use super::Refusal;
 use super::argument::behind;
 use super::expr::{peel, usize_literal};
 use super::library::copied_within;
-use super::path::{is_variant, segment_names, single_name, starts_upper, variant_of};
+use super::path::{is_variant, segment_names, single_name, starts_upper, typed_variant, variant_of};
 use super::reader::{Reader, line_of, name_of};
 use super::sugar::{binding, block, local};
 use super::types::refused_segment;
@@ -60,6 +60,9 @@ impl Reader {
         }
         if let Some((intrinsic, explicit)) = intrinsic_of(path) {
             return self.read_intrinsic(intrinsic, explicit, path, call);
+        }
+        if let Some(typed) = typed_variant(path, Some(&call.args)) {
+            return self.read_expr(&typed).kind;
         }
         if let (Some(variant), [payload]) = (variant_of(path), &call.args.iter().collect::<Vec<_>>()[..]) {
             let payload = Some(Box::new(self.read_expr(payload)));

@@ -3,8 +3,10 @@
 
 use super::path::segment_names;
 use super::reader::{Reader, line_of, name_of};
+use super::types::range_of;
 use super::{GpuType, Refusal};
 use crate::ast::{EnumDef, FieldDef, Scalar, StructDef, Type};
+use quote::ToTokens;
 use syn::spanned::Spanned;
 
 /// Reads a struct or an enum.
@@ -177,7 +179,10 @@ impl Reader {
         let mut read = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
             let ty = self.read_type(&field.ty);
-            if !fits(&ty) {
+            if range_of(&field.ty).is_some() {
+                let name = field.ty.to_token_stream().to_string().replace(' ', "");
+                self.refuse_named(&field.ty, Refusal::RangeType, &name);
+            } else if !fits(&ty) {
                 self.refuse(&field.ty, Refusal::FieldType);
             }
             let name = field.ident.as_ref().map_or_else(|| index.to_string(), name_of);

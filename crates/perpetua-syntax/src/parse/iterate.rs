@@ -389,7 +389,7 @@ impl Reader {
                 chain.steps.push(Step::Every(counter, step));
             }
             ("zip", Some(other)) if !chain.advances => {
-                let mut other = self.read_iterable(other);
+                let mut other = self.read_beside(other);
                 match (self.indexed(chain), self.indexed(&mut other)) {
                     (Some(()), Some(())) => {
                         // Of the first one, an item more is asked for than there are pairs.
@@ -423,7 +423,7 @@ impl Reader {
                 }
             }
             ("chain", Some(other)) if !chain.advances => {
-                let mut other = self.read_iterable(other);
+                let mut other = self.read_beside(other);
                 let indexed = (self.indexed(chain), self.indexed(&mut other));
                 let (Some(()), Some(())) = indexed else {
                     return self.refuse_named(&call.method, Refusal::IteratorOrder, &name);

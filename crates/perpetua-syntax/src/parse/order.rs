@@ -3,71 +3,11 @@
 
 use quote::ToTokens;
 use syn::spanned::Spanned;
-use syn::visit::Visit;
 
+use super::effects::Effects;
 use super::reader::{Reader, line_of};
 use super::sugar::{binding, local};
 use crate::ast::{BinaryOp, Expr, ExprKind, Pattern, PatternKind, Stmt, StmtKind, UnaryOp};
-
-/// Whether computing it may change something.
-fn acts(value: &syn::Expr) -> bool {
-    struct Acts(bool);
-    impl Visit<'_> for Acts {
-        fn visit_expr_assign(&mut self, _: &syn::ExprAssign) {
-            self.0 = true;
-        }
-
-        fn visit_expr_binary(&mut self, binary: &syn::ExprBinary) {
-            // What assigns ends in `=`, and compares otherwise.
-            let sign = binary.op.to_token_stream().to_string();
-            self.0 |= sign.ends_with('=') && !matches!(sign.as_str(), "==" | "!=" | "<=" | ">=");
-            syn::visit::visit_expr_binary(self, binary);
-        }
-
-        fn visit_expr_call(&mut self, _: &syn::ExprCall) {
-            self.0 = true;
-        }
-
-        fn visit_expr_reference(&mut self, reference: &syn::ExprReference) {
-            self.0 |= reference.mutability.is_some();
-            syn::visit::visit_expr_reference(self, reference);
-        }
-
-        fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
-            // A method may take its receiver by `&mut`, but those that read take nothing that acts.
-            self.0 |= !matches!(
-                call.method.to_string().as_str(),
-                "iter"
-                    | "into_iter"
-                    | "copied"
-                    | "cloned"
-                    | "enumerate"
-                    | "zip"
-                    | "rev"
-                    | "skip"
-                    | "take"
-                    | "step_by"
-                    | "chunks"
-                    | "chunks_exact"
-                    | "windows"
-                    | "chain"
-                    | "len"
-                    | "min"
-                    | "max"
-            );
-            syn::visit::visit_expr_method_call(self, call);
-        }
-
-        fn visit_expr_closure(&mut self, _: &syn::ExprClosure) {}
-
-        fn visit_macro(&mut self, _: &syn::Macro) {
-            self.0 = true;
-        }
-    }
-    let mut found = Acts(false);
-    found.visit_expr(value);
-    found.0
-}
 
 impl Reader {
     /// Whether it is the same before and behind what is computed in front of the call, which changes something where `acts`.
@@ -146,7 +86,8 @@ impl Reader {
             let at = self.hoisted.len();
             let value = read(self, index, arg);
             if self.hoisted.len() > at {
-                let acts = acts(arg);
+                let effects = Effects::of_value(self, arg);
+                let acts = effects.acts || effects.calls;
                 let mut place = at;
                 if let Some((written, value)) = receiver.take() {
                     self.settle_receiver(written, value, arg, acts, &mut place);
@@ -189,7 +130,7 @@ impl Reader {
                 self.settle_receiver(written, base, arg, acts, at);
             }
             ExprKind::Local(name) => {
-                if acts && self.may_change(name) && names(arg, name) {
+                if acts && self.may_change(name) && mentions(arg, name) {
                     let (line, name) = (line_of(written.span()), name.clone());
                     self.error(
                         arg,
@@ -211,7 +152,7 @@ impl Reader {
 }
 
 /// Whether the tokens of a value name something.
-fn names(value: &syn::Expr, name: &str) -> bool {
+pub(super) fn mentions(value: &syn::Expr, name: &str) -> bool {
     fn any(tokens: proc_macro2::TokenStream, name: &str) -> bool {
         tokens.into_iter().any(|token| match token {
             proc_macro2::TokenTree::Ident(ident) => ident == name,

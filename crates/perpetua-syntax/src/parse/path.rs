@@ -6,7 +6,11 @@ use crate::ast::{
     Expr, ExprKind, GenericArg, InScope, PathId, PathRef, PathSegment, PathUsage, Scalar, Type, TypeMember,
     Variant,
 };
+use quote::quote_spanned;
 use syn::spanned::Spanned;
+
+/// What stands between the parentheses of a call.
+type Arguments = syn::punctuated::Punctuated<syn::Expr, syn::Token![,]>;
 
 /// The names of a path's segments.
 pub(super) fn segment_names(path: &syn::Path) -> Vec<String> {
@@ -30,6 +34,31 @@ pub(super) fn variant_of(path: &syn::Path) -> Option<Variant> {
         .is_none_or(|before| before == "Option" || before == "Result")
         .then(|| Variant::from_name(last))
         .flatten()
+}
+
+/// `Ok::<u32, E>(value)` and `Option::<u32>::None` as a variable of the type that they say; `None` of others.
+pub(super) fn typed_variant(path: &syn::Path, payload: Option<&Arguments>) -> Option<syn::Expr> {
+    let variant = variant_of(path)?;
+    let args = path
+        .segments
+        .iter()
+        .rev()
+        .take(2)
+        .find_map(|segment| match &segment.arguments {
+            syn::PathArguments::AngleBracketed(args) => Some(&args.args),
+            _ => None,
+        })?;
+    let of = match variant {
+        Variant::Some | Variant::None => "Option",
+        Variant::Ok | Variant::Err => "Result",
+    };
+    let (span, name) = (path.span(), &path.segments.last()?.ident);
+    let of = syn::Ident::new(of, span);
+    let value = match payload {
+        Some(payload) => quote_spanned!(span=> #name(#payload)),
+        None => quote_spanned!(span=> #name),
+    };
+    syn::parse2(quote_spanned!(span=> { let __typed: #of<#args> = #value; __typed })).ok()
 }
 
 /// `|value| value.is_none()` for `Option::is_none`, a method by its name.
@@ -75,7 +104,7 @@ impl Reader {
             if let Some(range) = self.named_range(&name, line_of(path.segments[0].ident.span())) {
                 return range;
             }
-            if self.hides_a_local(&name) {
+            if self.iterator(&name).is_some() {
                 self.refuse_named(path, Refusal::IteratorValue, &name);
                 return ExprKind::Tuple(Vec::new());
             }
@@ -85,6 +114,9 @@ impl Reader {
             if let Some(index) = self.const_param(&name) {
                 return ExprKind::ConstParam(index);
             }
+        }
+        if let Some(typed) = typed_variant(path, None) {
+            return self.read_expr(&typed).kind;
         }
         if let Some(variant @ Variant::None) = variant_of(path) {
             return ExprKind::Variant {

@@ -68,6 +68,8 @@ pub(super) struct Reader {
     pub(super) late: u32,
     /// Whether the loop that is read goes over what is no iterator by its type.
     pub(super) plain: bool,
+    /// Whether it is an argument of `zip` or `chain` that is read.
+    pub(super) beside: bool,
     /// How many names of its own it has made.
     pub(super) names: u32,
 }
@@ -242,11 +244,6 @@ impl Reader {
         self.iterators
             .iter()
             .find_map(|(place, bound)| (*place == at).then_some(bound))
-    }
-
-    /// Whether an iterator has this name, which is no variable, and a variable from before had it.
-    pub(super) fn hides_a_local(&self, name: &str) -> bool {
-        self.iterator(name).is_some() && self.locals.iter().filter(|local| *local == name).count() > 1
     }
 
     /// Notes that a local of this name is a `&mut`.

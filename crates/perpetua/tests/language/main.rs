@@ -31,6 +31,7 @@ mod barriers;
 mod calls;
 mod chains;
 mod check;
+mod chosen;
 mod closures;
 #[cfg(all(debug_assertions, feature = "compare"))]
 mod compared;

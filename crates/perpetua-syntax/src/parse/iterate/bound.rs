@@ -5,6 +5,7 @@ use super::{Chain, Source, number};
 use crate::ast::{BinaryOp, Expr, ExprKind, Line, Stmt, StructName, UnaryOp};
 use crate::parse::Refusal;
 use crate::parse::chain::{Bound, Item, Step};
+use crate::parse::chosen::iterator_of_branches;
 use crate::parse::expr::peel;
 use crate::parse::path::single_name;
 use crate::parse::ranges::is_closed;
@@ -326,8 +327,14 @@ impl Reader {
         let syn::Pat::Ident(ident) = pattern else {
             return None;
         };
-        let init = peel(init);
+        let chosen = iterator_of_branches(init);
+        let init = peel(chosen.as_ref().unwrap_or(init));
         let known = match init {
+            // It goes on under another name; a range is a value.
+            syn::Expr::Path(_) => {
+                let bound = self.bound_iterator(init);
+                bound.is_some_and(|bound| bound.ends.is_none() || bound.position.is_some())
+            }
             syn::Expr::MethodCall(call) => self.is_chain(call),
             syn::Expr::Call(call) => super::forms::source(call).is_some(),
             syn::Expr::Range(range) => range.start.is_some() && range.end.is_some(),

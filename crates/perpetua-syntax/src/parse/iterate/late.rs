@@ -3,7 +3,7 @@
 
 use super::item::method;
 use super::{Chain, Source, is_adaptor};
-use crate::ast::{Expr, ExprKind, ITERATED, LACKS};
+use crate::ast::{Expr, ExprKind, ITERATED, LACKS, OWN};
 use crate::parse::chain::Step;
 use crate::parse::expr::peel;
 use crate::parse::reader::{Reader, line_of, name_of};
@@ -11,7 +11,7 @@ use crate::parse::sugar::{local, statement};
 use syn::spanned::Spanned;
 
 /// The ends that take the iterator, and hardly are methods of anything else, with how many arguments they have.
-const TAKING: [(&str, usize); 13] = [
+const TAKING: [(&str, usize); 14] = [
     ("for_each", 1),
     ("sum", 0),
     ("product", 0),
@@ -19,6 +19,7 @@ const TAKING: [(&str, usize); 13] = [
     ("rfold", 2),
     ("reduce", 1),
     ("count", 0),
+    ("last", 0),
     ("min", 0),
     ("max", 0),
     ("min_by", 1),
@@ -28,7 +29,7 @@ const TAKING: [(&str, usize); 13] = [
 ];
 
 /// Those that go on in it.
-const MOVING: [&str; 6] = ["any", "all", "find", "find_map", "position", "rfind"];
+const MOVING: [&str; 7] = ["any", "all", "find", "find_map", "position", "rfind", "nth"];
 
 /// How deep such ends may stand in each other's closures, each of which is read twice.
 const DEEPEST: u32 = 2;
@@ -52,13 +53,17 @@ impl Reader {
         looped: &syn::ExprForLoop,
         label: Option<&String>,
     ) -> Option<ExprKind> {
-        if self.late >= DEEPEST || only_steps(&looped.expr) || self.starts_chain(&looped.expr) {
+        if self.late >= DEEPEST || self.starts_chain(&looped.expr) {
             return None;
         }
         let mut longer = looped.clone();
-        let (head, Some(first)) = replace_head(&mut longer.expr)? else {
+        let (head, Some(mut first)) = replace_head(&mut longer.expr)? else {
             return None;
         };
+        // A range in steps is gone over as the value that it is.
+        if only(&looped.expr, &STEPS) {
+            first = format!("{OWN}{first}");
+        }
         let line = line_of(looped.for_token.span);
         self.late += 1;
         let read = self.unless_refused(|reader| {
@@ -105,10 +110,19 @@ impl Reader {
         read
     }
 
+    /// What `zip` and `chain` take, of which not all may be asked for.
+    pub(super) fn read_beside(&mut self, other: &syn::Expr) -> Chain {
+        let outer = std::mem::replace(&mut self.beside, true);
+        let chain = self.read_iterable(other);
+        self.beside = outer;
+        chain
+    }
+
     /// The items of what may be an iterator, with adaptors behind it that a loop goes through; `None` of other values. Of an `Option` it means the
     /// same, and of an array, whose `map` runs for all its elements beforehand, where nothing is changed.
     pub(super) fn read_late_items(&mut self, value: &syn::Expr) -> Option<Chain> {
-        if std::mem::take(&mut self.plain) || only_steps(value) {
+        // Of all but `take` a range keeps the order of its places.
+        if std::mem::take(&mut self.plain) || only(value, &STEPS) && !only(value, &["take"]) {
             return None;
         }
         let mut longer = value.clone();
@@ -124,6 +138,11 @@ impl Reader {
             _ => {}
         }
         let mut chain = self.unless_refused(|reader| Some(reader.read_iterable(&longer)))?;
+        // An `Option`'s method runs at once, and an iterator's for what is asked for: what may end the lane runs as in Rust, or is refused.
+        let at_once = self.beside && self.may_fault(&chain);
+        if at_once && gives_option(&head) {
+            return None;
+        }
         // Behind what stands in front of it in a `zip`, it is not the source.
         let behind = |step: &Step| matches!(step, Step::Zip(_, _, _, true));
         if self.changes(&chain) || chain.steps.iter().any(behind) {
@@ -133,7 +152,8 @@ impl Reader {
             let mut bases = Vec::new();
             item.bases(&mut bases);
             let (line, base) = (chain.line, local(bases.first()?, chain.line));
-            let lacks = method(base, &format!("{LACKS}{first}"), Vec::new());
+            let at_once = at_once.then(|| Expr::new(chain.line, ExprKind::Bool(true)));
+            let lacks = method(base, &format!("{LACKS}{first}"), at_once.into_iter().collect());
             chain.setup.push(statement(Expr::new(line, lacks.kind)));
         }
         Some(chain)
@@ -163,14 +183,39 @@ fn is_adapted(on: &syn::Expr) -> bool {
     matches!(on, syn::Expr::MethodCall(call) if is_adaptor(&name_of(&call.method)) && call.method != "clone")
 }
 
-/// Whether there is no adaptor but those that ranges have as values.
-fn only_steps(on: &syn::Expr) -> bool {
+/// Whether it is seen to be an `Option`.
+fn gives_option(head: &syn::Expr) -> bool {
+    let syn::Expr::MethodCall(call) = head else {
+        return false;
+    };
+    let name = name_of(&call.method);
+    let known = [
+        "get",
+        "get_mut",
+        "first",
+        "last",
+        "first_mut",
+        "last_mut",
+        "ok",
+        "err",
+        "next",
+        "nth",
+        "position",
+        "find",
+        "then",
+        "then_some",
+    ];
+    known.contains(&&*name) || name.starts_with("checked_")
+}
+
+/// The adaptors that ranges have as values.
+const STEPS: [&str; 4] = ["rev", "step_by", "skip", "take"];
+
+/// Whether there is no adaptor but these.
+fn only(on: &syn::Expr, these: &[&str]) -> bool {
     match on {
         syn::Expr::MethodCall(call) if is_adapted(on) => {
-            ["rev", "step_by", "skip", "take"]
-                .iter()
-                .any(|name| call.method == name)
-                && only_steps(&call.receiver)
+            these.iter().any(|name| call.method == name) && only(&call.receiver, these)
         }
         _ => true,
     }

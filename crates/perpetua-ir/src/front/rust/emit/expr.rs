@@ -1,10 +1,15 @@
 //! Statements, and which expression is emitted where. Each arm only calls, so that deep nesting needs little stack.
 
+use std::rc::Rc;
+
+use perpetua_syntax::Scalar;
+
 use super::aggregate::COMPOSED_ELEMENTS;
 use super::part::holds_reference;
 use super::shown::Message;
 use super::value::{Src, Val, is_stored};
 use super::{Emitter, Result};
+use crate::front::rust::describe::{ConstValue, TypeDesc};
 use crate::front::rust::infer::tree::{Block, Expr, ExprKind, Pat, StmtKind};
 use crate::front::rust::infer::ty::Ty;
 use crate::ir::{Op, Type, Value};
@@ -241,7 +246,10 @@ impl Emitter<'_> {
             ExprKind::Array(elements) => self.tuple_expr(elements),
             ExprKind::Ref(inner) => {
                 if !matches!(e.ty, Ty::Ref(true, _)) {
-                    return self.ref_expr(inner);
+                    return match constant_array(inner, &self.ty(&inner.ty)) {
+                        Some(array) => Ok(Val::Ref(Src::Constant("literal".into(), Rc::new(array)))),
+                        None => self.ref_expr(inner),
+                    };
                 }
                 // Of an array of references nobody but `not_kept` could change which these are.
                 if !matches!(self.ty(&inner.ty), Ty::Array(element, _) if matches!(*element, Ty::Ref(..))) {
@@ -350,6 +358,24 @@ impl Emitter<'_> {
     fn tuple_expr(&mut self, elements: &[Expr]) -> Result<Val> {
         let vals = elements.iter().map(|e| self.expr(e)).collect::<Result<_>>();
         vals.map(Val::Tuple)
+    }
+}
+
+/// `b"text"` and `&[]`, of elements of this type, as a constant, which Rust makes of them, too.
+fn constant_array(literal: &Expr, ty: &Ty) -> Option<ConstValue> {
+    let (ExprKind::Array(elements), Ty::Array(of, _)) = (&literal.kind, ty) else {
+        return None;
+    };
+    let byte = |element: &Expr| match (&element.kind, &element.ty) {
+        (ExprKind::Int(value), Ty::Scalar(Scalar::U8)) => {
+            Some(ConstValue::Scalar(Scalar::U8, u64::try_from(*value).ok()?))
+        }
+        _ => None,
+    };
+    let elements = elements.iter().map(byte).collect::<Option<Vec<_>>>()?;
+    match **of {
+        Ty::Scalar(of) => Some(ConstValue::Array(TypeDesc::Scalar(of), elements)),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use super::tidy::WHICH;
 use super::value::is_stored;
 use super::value::{Binding, Chosen, Meant, Part, Slot, Src, Val};
 use super::{Emitter, Result};
+use crate::front::rust::describe::ConstValue;
 use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::constant_expr;
 use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
@@ -124,15 +125,24 @@ impl Emitter<'_> {
 
     /// The part that a reference to a slice means.
     fn part_of(&mut self, val: &Val, line: u32) -> Result<Part> {
+        let usize_scalar = self.usize_scalar();
+        let start = self.constant(usize_scalar, 0);
         let whole = match val {
             Val::Ref(Src::Part(part)) => return Ok(part.clone()),
             Val::Ref(Src::Place(whole)) => whole.clone(),
+            Val::Ref(Src::Constant(_, value))
+                if let ConstValue::Array(of, none) = &**value
+                    && none.is_empty() =>
+            {
+                // Memory has nothing without a size: no element of one.
+                let one = ConstValue::Array(of.clone(), vec![of.zero()]);
+                let (whole, len) = (self.constant_place("empty", &one, line)?, start);
+                return Ok(Part { whole, start, len });
+            }
             Val::Ref(Src::Constant(name, value)) => self.constant_place(name, value, line)?,
             _ => return Err(self.chosen_place(line)),
         };
         let len = self.length(&Src::Place(whole.clone()), &Ty::unit(), line)?;
-        let usize_scalar = self.usize_scalar();
-        let start = self.constant(usize_scalar, 0);
         Ok(Part { whole, start, len })
     }
 
@@ -215,7 +225,17 @@ impl Emitter<'_> {
         if is_never(val) {
             return Ok(());
         }
-        let part = self.part_of(val, line)?;
+        // Where nothing lies does not matter: it needs no place of its own.
+        let known = meant.borrow().places.first().cloned();
+        let part = match (val, known) {
+            (Val::Ref(Src::Constant(_, none)), Some(whole)) if is_empty(none) => {
+                let usize_scalar = self.usize_scalar();
+                let zero = self.constant(usize_scalar, 0);
+                let [start, len] = [zero; 2];
+                Part { whole, start, len }
+            }
+            _ => self.part_of(val, line)?,
+        };
         // Indices would be those of one lane's way to here.
         let fixed = part.whole.path.iter().all(|step| matches!(step, Step::Field(_)));
         if !fixed {
@@ -431,4 +451,9 @@ pub(super) fn holds_reference(ty: &Ty) -> bool {
         Ty::Array(element, _) => holds_reference(element),
         _ => false,
     }
+}
+
+/// Whether it is an array without elements.
+fn is_empty(value: &ConstValue) -> bool {
+    matches!(value, ConstValue::Array(_, none) if none.is_empty())
 }

@@ -157,6 +157,10 @@ impl Items {
                         let ty = TypeDesc::Struct(desc);
                         Ok(Resolved::Const(ConstValue::of_variant(&ty, number, Vec::new())))
                     }
+                    _ if path.usage == PathUsage::StructLiteral => Err((
+                        format!("`{text}` is a variant with data, which kernels know by its enum"),
+                        format!("write `{}::{name}`", desc.name),
+                    )),
                     _ => Err((
                         format!("`{text}` is no value"),
                         format!("give the variant what it holds: `{text}(…)`"),
@@ -218,7 +222,15 @@ impl Items {
                     self.once(at, steps, || value().or_else(computed))
                 }
                 ItemKind::Unusable(why) => Err((format!("`{text}` cannot be used in a kernel"), why.clone())),
-                _ => self.type_named(&at, steps),
+                _ => Ok(match self.type_named(&at, steps)? {
+                    // A struct without fields is a value, too.
+                    Resolved::Type(TypeDesc::Struct(desc))
+                        if path.usage == PathUsage::Value && desc.fields.is_empty() =>
+                    {
+                        Resolved::Const(ConstValue::Struct(desc, Vec::new()))
+                    }
+                    meaning => meaning,
+                }),
             },
         }
     }

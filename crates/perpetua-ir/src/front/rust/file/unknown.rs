@@ -29,11 +29,27 @@ impl Items {
             let of = at.join("::");
             return match &item.kind {
                 ItemKind::Unusable(why) => (format!("`{of}` cannot be used in a kernel"), why.clone()),
+                ItemKind::Trait(_) => (
+                    format!("`{of}` is a trait, and whose `{name}` is called is not seen here"),
+                    format!("call it on the value, `x.{name}()`, or write `<_ as {of}>::{name}(…)`"),
+                ),
                 _ => (
                     format!("there is no {}`{name}` in `{of}`", kind(path.usage)),
                     String::new(),
                 ),
             };
+        }
+        if path.usage != PathUsage::Call
+            && matches!(*name, "Range" | "RangeInclusive")
+            && self.is_ranges(name, before, module)
+        {
+            return (
+                format!(
+                    "`{}` is taken for Rust's type of ranges, which kernels have no literals and patterns of",
+                    path.text()
+                ),
+                "write `start..end`, and `range.start` and `range.end`".into(),
+            );
         }
         let library = before.first().is_some_and(|first| self.is_library(first, module));
         if at.is_none() && library {
@@ -140,6 +156,18 @@ impl Items {
         (!names.is_empty()).then_some(at)
     }
 
+    /// Whether a name that is not found is that of the standard library's type: by a `use`, or by the path.
+    fn is_ranges(&self, name: &str, before: &[&str], module: &ModulePath) -> bool {
+        let mut at = module.clone();
+        at.push(name.to_owned());
+        let of_use = self
+            .uses
+            .get(&at)
+            .map(|path| path.iter().map(String::as_str).collect::<Vec<_>>());
+        let path = of_use.unwrap_or_else(|| before.iter().copied().chain([name]).collect());
+        path.iter().rev().nth(1) == Some(&"ops")
+    }
+
     fn file_text(&self) -> String {
         match self.file.is_empty() {
             true => "the file".to_owned(),
@@ -183,10 +211,27 @@ pub(super) fn lacking(input: &syn::DeriveInput) -> String {
     }
     let has_repr = input.attrs.iter().any(|attr| attr.path().is_ident("repr"));
     let repr = match &input.data {
-        _ if has_repr => "",
-        syn::Data::Struct(_) => ", and `#[repr(C)]` where it lies in memory",
-        _ if fields.is_empty() => ", and `#[repr(u32)]`",
-        _ => "",
+        _ if has_repr => None,
+        // What memory does not take has no layout.
+        syn::Data::Struct(_) => {
+            (!fields.is_empty() && fields.iter().all(|field| is_stored(&field.ty))).then_some("C")
+        }
+        _ => fields.is_empty().then_some("u32"),
     };
-    format!("it lacks `#[derive(Clone, Copy, GpuType)]`: add it{repr}")
+    match repr {
+        Some(repr) => format!("it lacks `#[derive(Clone, Copy, GpuType)]` and `#[repr({repr})]`: add both"),
+        None => "it lacks `#[derive(Clone, Copy, GpuType)]`: add it".to_owned(),
+    }
+}
+
+/// Whether memory may take values of a type, as it is written.
+fn is_stored(ty: &syn::Type) -> bool {
+    match ty {
+        syn::Type::Tuple(_) => false,
+        syn::Type::Path(path) => {
+            let last = path.path.segments.last();
+            last.is_none_or(|last| last.ident != "Option" && last.ident != "Result")
+        }
+        _ => true,
+    }
 }

@@ -23,7 +23,13 @@ impl Checker<'_> {
         let elements = elements
             .iter()
             .zip(hints)
-            .map(|(e, hint)| self.expr(e, hint.as_ref()))
+            .map(|(e, hint)| match hint.map(|hint| self.types.shallow(&hint)) {
+                // A reference to an array is one to a slice where that is asked for.
+                Some(Ty::Ref(mutable, of)) if matches!(self.types.shallow(&of), Ty::Slice(_)) => {
+                    self.expr_as(e, &Ty::Ref(mutable, of))
+                }
+                hint => self.expr(e, hint.as_ref()),
+            })
             .collect::<Result<Vec<_>>>()?;
         Ok(Expr {
             line,

@@ -183,7 +183,7 @@ impl Checker<'_> {
             syntax::ExprKind::Unary {
                 op: syntax::UnaryOp::RefMut,
                 operand,
-            } if expected.is_some() && self.is_range_place(operand) => {
+            } if expected.is_some() && self.is_next_place(operand)? => {
                 let next = self.closure(&next_of(operand), expected)?;
                 self.borrow(next, true, arg.line)
             }
@@ -194,7 +194,8 @@ impl Checker<'_> {
             _ => {
                 let value = self.expr(arg, None)?;
                 match (expected, self.range_of(&value.ty)) {
-                    (Some(_), Some((_, false))) => self.items_of_range(value),
+                    (Some(_), Some((_, false))) => self.items_by_next(value),
+                    (Some(_), None) if self.has_next(&value.ty, arg.line)? => self.items_by_next(value),
                     (Some(_), Some((_, true))) => {
                         let cause = "a `RangeInclusive` that a call gives stands for an iterator";
                         Err(self.error(arg.line, cause, "write `.into_iter()` behind it"))
@@ -271,6 +272,9 @@ impl Checker<'_> {
             };
             let len = self.len_expr(len, line);
             return self.expr(&Writer(line).mapped(&len, function, |index| index), hint);
+        }
+        if let (syntax::Type::Infer, [left, right], Some(op)) = (ty, args, operator::called(via, name)) {
+            return self.binary(op, left, right, line);
         }
         if *ty != syntax::Type::Infer {
             let own = self.ty(ty, line)?;

@@ -5,10 +5,8 @@ use std::rc::Rc;
 use perpetua_syntax as syntax;
 use perpetua_syntax::{BinaryOp, Scalar, UnaryOp};
 
-use super::call::member::Reach;
 use super::coerce::standing;
 use super::consteval::constant_expr;
-use super::scalar_consts;
 use super::signature::{last_name, not_a, path_meaning, path_text};
 use super::tree::{Expr, ExprKind};
 use super::ty::{Generic, Kind, Ty};
@@ -272,31 +270,6 @@ impl Checker<'_> {
         self.constant_in(ty, member.via.as_deref(), &member.name, line)
     }
 
-    fn constant_in(&mut self, ty: Ty, via: Option<&str>, name: &str, line: u32) -> Result<ConstValue> {
-        let known = match self.types.shallow(&ty) {
-            Ty::Scalar(s) => scalar_consts::lookup(s, name, self.program.width),
-            Ty::Enum(desc) if via.is_none() => {
-                let variant = desc.variants.iter().find(|(variant, _)| variant == name);
-                variant.map(|(_, number)| ConstValue::Enum(desc.clone(), *number))
-            }
-            _ => None,
-        };
-        let reach = if known.is_some() {
-            Reach::Bounds
-        } else {
-            Reach::All
-        };
-        let found = self.constant_of(&ty, via, name, reach, line)?.or(known);
-        found.ok_or_else(|| {
-            let shown = self.show(&ty);
-            let remedy = match self.types.shallow(&ty) {
-                Ty::Scalar(_) => "",
-                _ => "write `#[device]` before the `impl` block that has it",
-            };
-            self.error(line, format!("`{shown}` has no constant `{name}`"), remedy)
-        })
-    }
-
     fn type_const(&mut self, member: &syntax::TypeMember, line: u32) -> Result<Expr> {
         let ty = self.ty(&member.ty, line)?;
         if member.via.as_deref() == Some(syntax::MEASURED) {
@@ -383,7 +356,13 @@ impl Checker<'_> {
         })
     }
 
-    fn binary(&mut self, op: BinaryOp, left: &syntax::Expr, right: &syntax::Expr, line: u32) -> Result<Expr> {
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: &syntax::Expr,
+        right: &syntax::Expr,
+        line: u32,
+    ) -> Result<Expr> {
         if matches!(op, BinaryOp::And | BinaryOp::Or) {
             let left = self.expr_as(left, &Ty::BOOL)?;
             let right = self.expr_as(right, &Ty::BOOL)?;

@@ -216,9 +216,10 @@ impl Checker<'_> {
             Ty::Enum(_) if ty == ordering() => self.ordering_method(receiver, name, args, line),
             Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_) => {
                 let shown = self.show(&ty);
-                let next = self.functions_of(&ty, Some("Iterator"), "next", Reach::All, line)?;
-                let remedy = match !next.is_empty() {
-                    true => format!("name it: `let mut it = ….into_iter();`, and write `it.{name}(…)`"),
+                let remedy = match self.has_next(&ty, line)? {
+                    true => format!(
+                        "write `.into_iter().{name}(…)`: behind `into_iter` kernels know it for an iterator"
+                    ),
                     false => format!("write `#[device]` before the `impl` block of `{shown}` that has it"),
                 };
                 Err(self.error(
@@ -263,25 +264,20 @@ impl Checker<'_> {
             {
                 self.extreme(receiver, name, other, line)
             }
-            Ty::Var(_) => {
-                let kind = self.types.kind(&ty);
-                let (shown, example) = match kind {
-                    Some(Kind::Int) => ("{integer}", "i32"),
-                    Some(Kind::Float) => ("{float}", "f32"),
-                    _ => {
-                        return Err(self.error(
-                            line,
-                            format!("the type of the receiver of `{name}` is not known here"),
-                            "give the variable a type",
-                        ));
-                    }
-                };
-                Err(self.error(
-                    line,
-                    format!("can't call method `{name}` on ambiguous numeric type `{shown}`"),
-                    format!("specify a type, as in `1_{example}` or `let x: {example}`"),
-                ))
+            Ty::Var(_)
+                if let ([other], "cmp" | "partial_cmp") = (args, name)
+                    && self.types.kind(&ty).is_some_and(|kind| kind != Kind::General) =>
+            {
+                let other = self.expr(other, None)?;
+                let other = self.deref_all(other);
+                self.unify(line, &ty, &other.ty.clone())?;
+                let first = self.deref_all(receiver);
+                match self.types.shallow(&other.ty) {
+                    Ty::Scalar(scalar) => self.order(scalar, (first, other), name, line),
+                    of => Err(self.ambiguous(&of, name, line)),
+                }
             }
+            Ty::Var(_) => Err(self.ambiguous(&ty, name, line)),
             _ => {
                 let shown = self.show(&ty);
                 Err(self.error(line, format!("`{shown}` has no method `{name}` in kernels"), ""))

@@ -333,12 +333,6 @@ impl Checker<'_> {
                 let yes = self.variant_of(Variant::Some, Some(value), &result, line);
                 (yes, self.variant_of(Variant::None, None, &result, line), result)
             }
-            ("copied" | "cloned", []) if second.is_none() => {
-                let copy = self.deref(value);
-                let result = Ty::Option(Rc::new(copy.ty.clone()));
-                let yes = self.variant_of(Variant::Some, Some(copy), &result, line);
-                (yes, self.variant_of(Variant::None, None, &result, line), result)
-            }
             _ => {
                 let met = Met {
                     ty,
@@ -484,10 +478,8 @@ pub(crate) const METHODS: &[(&str, &str)] = &[
     ),
     ("inspect(f), as_ref(), transpose()", "both"),
     ("xor(other), zip(other), filter(f), flatten()", "Option"),
-    (
-        "copied(), cloned(), take(), take_if(f), replace(value), insert(value)",
-        "Option",
-    ),
+    ("copied(), cloned()", "both"),
+    ("take(), take_if(f), replace(value), insert(value)", "Option"),
     (
         "get_or_insert(value), get_or_insert_with(f), as_mut(), unzip(), min(other), max(other)",
         "Option",

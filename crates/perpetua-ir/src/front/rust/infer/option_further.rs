@@ -89,6 +89,16 @@ impl Checker<'_> {
                 let mapped = self.call_with(f, vec![value], Some(result.clone()), line)?;
                 (mapped, other, result)
             }
+            ("copied" | "cloned", []) => {
+                let copy = self.deref(value);
+                let of = Rc::new(copy.ty.clone());
+                let result = match &second {
+                    None => Ty::Option(of),
+                    Some(err) => Ty::Result(of, Rc::new(err.clone())),
+                };
+                let yes = self.variant_of(good, Some(copy), &result, line);
+                (yes, self.variant_of(bad, failed, &result, line), result)
+            }
             ("and", [other]) => {
                 let next = Rc::new(self.types.var(Kind::General));
                 let result = match &second {

@@ -10,9 +10,10 @@ use perpetua_syntax::{BinaryOp, Scalar, Variant};
 use super::methods;
 use super::tree::{Arm, Block, Expr, ExprKind, Pat};
 pub(super) use super::ty::ordering;
-use super::ty::{Ty, show};
+use super::ty::{Kind, Ty, show};
 use super::variant::variant_pat;
 use super::{Checker, Result};
+use crate::front::rust::error::LowerError;
 use crate::front::rust::gpu_type::GpuConst;
 
 /// The orderings, from and to, for which a comparison or a method of `Ordering` holds; for all others where the flag is set.
@@ -89,7 +90,7 @@ impl Checker<'_> {
         self.order(Scalar::I64, (first, second), "cmp", line)
     }
 
-    fn order(
+    pub(super) fn order(
         &mut self,
         scalar: Scalar,
         (first, second): (Expr, Expr),
@@ -131,6 +132,26 @@ impl Checker<'_> {
         let last = choose(self, BinaryOp::Gt, given(self, Ordering::Greater), last);
         let value = choose(self, BinaryOp::Lt, given(self, Ordering::Less), last);
         Ok(self.behind_stmts(before, value, line))
+    }
+
+    /// Of a receiver whose type is not known.
+    pub(super) fn ambiguous(&self, ty: &Ty, name: &str, line: u32) -> LowerError {
+        let (shown, example) = match self.types.kind(ty) {
+            Some(Kind::Int) => ("{integer}", "i32"),
+            Some(Kind::Float) => ("{float}", "f32"),
+            _ => {
+                return self.error(
+                    line,
+                    format!("the type of the receiver of `{name}` is not known here"),
+                    "give the variable a type",
+                );
+            }
+        };
+        self.error(
+            line,
+            format!("can't call method `{name}` on ambiguous numeric type `{shown}`"),
+            format!("specify a type, as in `1_{example}` or `let x: {example}`"),
+        )
     }
 
     /// `a < b` and its kin, of what `partial_cmp` gives.

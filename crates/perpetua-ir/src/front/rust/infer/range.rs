@@ -104,13 +104,16 @@ pub(super) fn next_of(place: &syntax::Expr) -> syntax::Expr {
 }
 
 impl Checker<'_> {
-    /// Whether an expression is a local that holds a range.
-    pub(super) fn is_range_place(&self, place: &syntax::Expr) -> bool {
+    /// Whether an expression is a local that holds what has a `next`: a range, or an iterator of the user's.
+    pub(super) fn is_next_place(&mut self, place: &syntax::Expr) -> Result<bool> {
         let syntax::ExprKind::Local(name) = &place.kind else {
-            return false;
+            return Ok(false);
         };
         let local = self.find(name).and_then(|id| self.locals.get(id.0 as usize));
-        local.is_some_and(|local| self.range_of(&local.ty).is_some())
+        match local.map(|local| local.ty.clone()) {
+            Some(ty) => Ok(self.range_of(&ty).is_some() || self.has_next(&ty, place.line)?),
+            None => Ok(false),
+        }
     }
 
     /// What a range goes over, and whether it has its end; `None` of what is no range.
@@ -240,15 +243,15 @@ impl Checker<'_> {
         }
     }
 
-    /// The closure that gives the next number of a range.
-    pub(super) fn items_of_range(&mut self, range: Expr) -> Result<Expr> {
-        let (line, name) = (range.line, "the range");
+    /// The closure that gives the next item of what has a `next`.
+    pub(super) fn items_by_next(&mut self, iterator: Expr) -> Result<Expr> {
+        let (line, name) = (iterator.line, "the iterator");
         let w = Writer(line);
         self.scopes.push(HashMap::new());
-        let id = self.declare(name, range.ty.clone(), true, line);
+        let id = self.declare(name, iterator.ty.clone(), true, line);
         let bind = Stmt {
             line,
-            kind: StmtKind::Let(Pat::Binding(id), Some(range)),
+            kind: StmtKind::Let(Pat::Binding(id), Some(iterator)),
         };
         let next = self.closure(&next_of(&w.local(name)), None);
         self.scopes.pop();

@@ -4,7 +4,9 @@
 use half::{bf16, f16};
 use perpetua_syntax::Scalar;
 
+use super::call::member::Reach;
 use super::consteval::constant_expr;
+use super::methods;
 use super::tree::Expr;
 use super::ty::Ty;
 use super::{Checker, Result};
@@ -105,6 +107,41 @@ pub(crate) fn lookup(s: Scalar, name: &str, width: u32) -> Option<ConstValue> {
 }
 
 impl Checker<'_> {
+    /// The constant `name` of a type, or a variant without data.
+    pub(super) fn constant_in(
+        &mut self,
+        ty: Ty,
+        via: Option<&str>,
+        name: &str,
+        line: u32,
+    ) -> Result<ConstValue> {
+        let known = match self.types.shallow(&ty) {
+            Ty::Scalar(s) => lookup(s, name, self.program.width),
+            Ty::Enum(desc) if via.is_none() => {
+                let variant = desc.variants.iter().find(|(variant, _)| variant == name);
+                variant.map(|(_, number)| ConstValue::Enum(desc.clone(), *number))
+            }
+            _ => None,
+        };
+        let reach = if known.is_some() {
+            Reach::Bounds
+        } else {
+            Reach::All
+        };
+        let found = self.constant_of(&ty, via, name, reach, line)?.or(known);
+        found.ok_or_else(|| {
+            let shown = self.show(&ty);
+            let remedy = match self.types.shallow(&ty) {
+                Ty::Scalar(s) if methods::lookup(s, name).is_ok() => {
+                    "a function is no value; one of several has a type and branches that name them: `let f: fn(f32) -> f32 = match … { … };`"
+                }
+                Ty::Scalar(_) => "",
+                _ => "write `#[device]` before the `impl` block that has it",
+            };
+            self.error(line, format!("`{shown}` has no constant `{name}`"), remedy)
+        })
+    }
+
     /// `size_of::<T>()` and `align_of::<T>()`, as the host has them.
     pub(super) fn measured(&mut self, ty: &Ty, name: &str, line: u32) -> Result<Expr> {
         let layout = self

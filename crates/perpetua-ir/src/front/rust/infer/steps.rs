@@ -84,13 +84,23 @@ impl Checker<'_> {
     fn is_iterated(&mut self, ty: &Ty, name: &str, line: u32) -> Result<bool> {
         let ty = self.peeled(ty);
         if self.range_of(&ty).is_some() || self.steps_of(&ty).is_some() {
-            return Ok(true);
+            return Ok(!name.starts_with(syntax::OWN));
         }
+        let name = name.trim_start_matches(syntax::OWN);
+        Ok(self.has_next(&ty, line)? && self.functions_of(&ty, None, name, Reach::All, line)?.is_empty())
+    }
+
+    /// Whether it is an iterator of the user's, or a `&mut` to one.
+    pub(super) fn has_next(&mut self, ty: &Ty, line: u32) -> Result<bool> {
+        let ty = match self.types.shallow(ty) {
+            Ty::Ref(true, of) => self.types.shallow(&of),
+            ty => ty,
+        };
         if !matches!(ty, Ty::Struct(_) | Ty::Instance(..) | Ty::Enum(_)) {
             return Ok(false);
         }
         let next = self.functions_of(&ty, Some("Iterator"), "next", Reach::All, line)?;
-        Ok(!next.is_empty() && self.functions_of(&ty, None, name, Reach::All, line)?.is_empty())
+        Ok(!next.is_empty())
     }
 
     /// Methods that only the reader writes; `None` of others.
@@ -115,12 +125,20 @@ impl Checker<'_> {
             return Ok(None);
         };
         let ty = self.expr(receiver, None)?.ty;
-        self.lacks(&ty, method, line).map(Some)
+        self.lacks(&ty, method, !args.is_empty(), line).map(Some)
     }
 
-    /// Refuses what has a method of this name of its own.
-    fn lacks(&mut self, ty: &Ty, name: &str, line: u32) -> Result<Expr> {
+    /// Refuses what has a method of this name of its own; where that may end the lane with a fault, also what runs it at once.
+    fn lacks(&mut self, ty: &Ty, name: &str, at_once: bool, line: u32) -> Result<Expr> {
         let ty = self.peeled(ty);
+        if at_once && matches!(ty, Ty::Option(_) | Ty::Result(..) | Ty::Array(..)) {
+            let shown = self.show(&ty);
+            return Err(self.error(
+                line,
+                format!("`{name}` of `{shown}` runs at once, and may end the lane, and here it would run when it is asked for"),
+                "give what it gives a name by `let` in front of the iterator",
+            ));
+        }
         if self.functions_of(&ty, None, name, Reach::All, line)?.is_empty() {
             return Ok(self.make(line, Ty::unit(), ExprKind::Tuple(Vec::new())));
         }

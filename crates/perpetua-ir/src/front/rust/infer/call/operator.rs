@@ -33,6 +33,16 @@ fn operator(op: BinaryOp) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// The operator whose function a call names: `Add::add(a, b)`.
+pub(super) fn called(of_trait: Option<&str>, name: &str) -> Option<BinaryOp> {
+    use BinaryOp::{Add, BitAnd, BitOr, BitXor, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Rem, Shl, Shr, Sub};
+    let mut all = [
+        Add, Sub, Mul, Div, Rem, BitAnd, BitOr, BitXor, Shl, Shr, Eq, Ne, Lt, Le, Gt, Ge,
+    ]
+    .into_iter();
+    all.find(|op| operator(*op) == of_trait.map(|of_trait| (of_trait, name)))
+}
+
 /// Whether a type has parts of half the width of `f32`: a library's types.
 fn holds_half(ty: &Ty) -> bool {
     match ty {
