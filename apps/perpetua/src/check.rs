@@ -64,11 +64,23 @@ impl On {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let is_source = |arg: &OsString| Path::new(arg).extension().is_some_and(|ext| ext == "rs");
     let (what, on) = args.options_behind()?;
+    // Options of `cargo build` begin with one.
+    let is_path = |arg: &OsString| !arg.to_string_lossy().starts_with('-');
     let found = match what.iter().any(is_source) {
         true => of_files(&what)?,
-        false => of_package(&what)?,
+        false => match what.first().filter(|first| is_path(first)) {
+            Some(first) => return Err(no_rust(first)),
+            None => of_package(&what)?,
+        },
     };
     found.told(&on)
+}
+
+/// What is said of what is none of both.
+fn no_rust(path: &OsString) -> Failure {
+    let name = say::file(path);
+    format!("{name}: `perpetua check` takes Rust files, as k.rs, or options of `cargo build`, as -p NAME")
+        .into()
 }
 
 impl Args {
@@ -188,55 +200,69 @@ fn show(refusal: &Refusal, target: Option<&str>) {
 fn of_files(files: &[OsString]) -> Result<Found, Failure> {
     let mut found = Found::default();
     for path in files {
-        let text = source::read(Path::new(path))?;
-        let file = File::new(path, &text);
-        let (all, refused) = file.kernels_and_refusals()?;
-        let is_refused = refused.is_some();
-        let handlers = match refused {
-            None => emit::handlers(&file)?,
-            Some(error) => {
-                found.mistakes.push(file.refused(error).to_string());
-                Vec::new()
-            }
-        };
-        if all.is_empty() && handlers.is_empty() && !is_refused {
-            return Err(format!("{} has no function marked #[kernel] or #[ring_kernel]", file.name).into());
-        }
-        for (name, function, how) in handlers {
-            found.count += 1;
-            found.refused.extend(on_targets(&name, &function, &how));
-        }
-        for kernel in &all {
-            let all = match kernel.function.tree()?.generics.is_empty() {
-                true => Tried::Refused(on_targets(&kernel.name, &kernel.function, &kernel.how)),
-                false => instances::tried(kernel)?,
-            };
-            let (known, refused) = match all {
-                Tried::As(name, refused) => {
-                    say(format!(
-                        "note: `{}` of {} was checked as `{}`",
-                        say::name(&kernel.name),
-                        file.name,
-                        say::name(&name)
-                    ));
-                    (true, refused)
-                }
-                Tried::Refused(refused) => (true, refused),
-                Tried::Unknown => (false, Vec::new()),
-            };
-            found.count += usize::from(known);
-            found.refused.extend(refused);
-            if !known {
-                say(format!(
-                    "note: `{0}` of {1} is generic and was not checked: `perpetua emit {1} '{0}::<…>'` and `perpetua run` take its arguments, and \
-                     `perpetua check` of a package finds those that its programs use",
-                    say::name(&kernel.name),
-                    file.name
-                ));
-            }
+        if let Err(error) = of_file(path, &mut found) {
+            found.mistakes.push(error.to_string());
         }
     }
     Ok(found)
+}
+
+/// The kernels of a file.
+fn of_file(path: &OsString, found: &mut Found) -> Result<(), Failure> {
+    if Path::new(path)
+        .extension()
+        .is_none_or(|extension| extension != "rs")
+    {
+        return Err(no_rust(path));
+    }
+    let text = source::read(Path::new(path))?;
+    let file = File::new(path, &text);
+    let (all, refused) = file.kernels_and_refusals()?;
+    let is_refused = refused.is_some();
+    let handlers = match refused {
+        None => emit::handlers(&file)?,
+        Some(error) => {
+            found.mistakes.push(file.refused(error).to_string());
+            Vec::new()
+        }
+    };
+    if all.is_empty() && handlers.is_empty() && !is_refused {
+        return Err(format!("{} has no function marked #[kernel] or #[ring_kernel]", file.name).into());
+    }
+    for (name, function, how) in handlers {
+        found.count += 1;
+        found.refused.extend(on_targets(&name, &function, &how));
+    }
+    for kernel in &all {
+        let all = match kernel.function.tree()?.generics.is_empty() {
+            true => Tried::Refused(on_targets(&kernel.name, &kernel.function, &kernel.how)),
+            false => instances::tried(kernel)?,
+        };
+        let (known, refused) = match all {
+            Tried::As(name, refused) => {
+                say(format!(
+                    "note: `{}` of {} was checked as `{}`",
+                    say::name(&kernel.name),
+                    file.name,
+                    say::name(&name)
+                ));
+                (true, refused)
+            }
+            Tried::Refused(refused) => (true, refused),
+            Tried::Unknown => (false, Vec::new()),
+        };
+        found.count += usize::from(known);
+        found.refused.extend(refused);
+        if !known {
+            say(format!(
+                "note: `{0}` of {1} is generic and was not checked: `perpetua emit {1} '{0}::<…>'` and `perpetua run` take its arguments, and \
+                 `perpetua check` of a package finds those that its programs use",
+                say::name(&kernel.name),
+                file.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What cargo says of what it has built, as far as it is needed.

@@ -138,6 +138,34 @@ fn always<const N: usize>(y: &mut [u32]) {
     );
 }
 
+/// Each file that cannot be read is told beside what is refused in the others.
+#[test]
+fn files_that_are_missing_leave_the_others_to_be_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.rs"), TEXT).unwrap();
+    fs::write(folder.path().join("torn.rs"), "fn {").unwrap();
+    fs::write(folder.path().join("none.rs"), "fn f() {}").unwrap();
+    let (passed, said) = check(
+        folder.path(),
+        &["k.rs", "missing.rs", "torn.rs", "none.rs", "x.py"],
+    );
+    assert!(!passed);
+    for part in [
+        "--> k.rs:10:12",
+        "--> torn.rs:1:",
+        "error: missing.rs: No such file or directory (os error 2), torn.rs has a mistake, none.rs has no function marked #[kernel] or \
+         #[ring_kernel], x.py: `perpetua check` takes Rust files, as k.rs, or options of `cargo build`, as -p NAME; of the other kernels, 2 of 5 \
+         refused",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let (passed, said) = check(folder.path(), &["x.py"]);
+    let expect =
+        "error: x.py: `perpetua check` takes Rust files, as k.rs, or options of `cargo build`, as -p NAME\n";
+    assert!(!passed);
+    assert_eq!(said, expect);
+}
+
 #[test]
 fn programs_of_packages_answer_and_none_runs() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use perpetua::device::cpu::CpuContext;
 use perpetua::device::{BackendKind, Device, Error, Way, backends};
-use perpetua_ir::ir::{Kernel, Scalar, Type};
+use perpetua_ir::ir::{Kernel, Type};
 use perpetua_ir::ops::Capability;
 
 use super::Job;
@@ -136,10 +136,10 @@ fn compare(
     let mut is_wrong = false;
     let both = plan.buffers().zip(reference).zip(own.buffers().zip(results));
     for ((buffer, whole), (own, found)) in both.filter(|((buffer, _), _)| buffer.writable) {
-        let (scalar, narrow) = (buffer.numbers.scalar, own.numbers.scalar);
-        let split = |scalar: Scalar, bytes| <[u8]>::chunks_exact(bytes, scalar.size() as usize);
-        let (mut different, mut most, mut first) = (0, 0, None);
-        for (i, (expect, found)) in split(scalar, whole).zip(split(narrow, found)).enumerate() {
+        let (mut different, mut most, mut first, mut count) = (0, 0, None, 0);
+        let (mut floats, pairs) = (false, buffer.numbers.split(whole).zip(own.numbers.split(found)));
+        for (i, ((scalar, expect), (narrow, found))) in pairs.enumerate() {
+            (count, floats) = (i + 1, floats | scalar.is_float());
             let apart = match scalar.is_float() {
                 true => steps_between(scalar, expect, found),
                 false if is_same(scalar, expect, narrow, found) => 0,
@@ -156,8 +156,7 @@ fn compare(
             None => format!("{name}: the same to the bit"),
             Some((i, expect, found)) => {
                 is_wrong |= most > ulp;
-                let count = whole.len() / scalar.size() as usize;
-                let far = match scalar.is_float() {
+                let far = match floats && most < u64::MAX {
                     true => format!(", by {most} steps between floats at most"),
                     false => String::new(),
                 };

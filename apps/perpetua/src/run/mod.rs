@@ -34,7 +34,9 @@ pub(crate) use plan::axes;
         where the kernel has rows and columns, those of --size, or of a buffer that has some]"
     )),
     after_help = "A content is a .npy file, or zeros:N, ones:N, range:N, random:N; N may be rows and columns, in this order, as in \
-        zeros:480x640, whose --size is 640x480. Structs have a row each, of their numbers in order.\n\n\
+        zeros:480x640, whose --size is 640x480. Structs of one type of numbers have a row each, of their numbers in order; \
+        others are records, as NumPy's structured arrays are. The width, height and depth of a stencil's grid are those of --size, or of a buffer that \
+        has rows and columns, unless --arg says them.\n\n\
         Examples:\n  \
         perpetua run saxpy.rs --arg a=2.0 --buffer x=range:10 --buffer y=ones:10\n  \
         perpetua run saxpy.rs saxpy --arg a=2.0 --buffer x=x.npy --buffer y=y.npy --out y=y.npy\n  \
@@ -143,7 +145,8 @@ fn once(args: &Args) -> Result<(), Failure> {
     if let Some((name, _)) = &picture
         && let Some(buffer) = plan.buffers().find(|buffer| buffer.name == *name)
     {
-        picture::judge(&buffer.into(), args.size).map_err(|error| format!("--picture {name}: {error}"))?;
+        picture::judge(&picture::Numbers::of(buffer)?, args.size)
+            .map_err(|error| format!("--picture {name}: {error}"))?;
     }
     let device = open(args.backend, args.device)?;
     let plan = match device.info().pointer_width() {
@@ -178,7 +181,11 @@ impl Job<'_> {
     /// Kernel and arguments for devices whose `usize` has so many bits.
     fn plan(&self, pointer_width: u32) -> Result<Plan, Failure> {
         let how = self.wanted.instantiation(self.kernel, pointer_width)?;
-        Plan::new(self.args, self.file.lowered(self.kernel, &how)?)
+        Plan::new(
+            self.args,
+            self.file.lowered(self.kernel, &how)?,
+            self.kernel.is_stencil(),
+        )
     }
 
     /// Shows a fault where it happened. `place`: what it ran on, where that is not said yet.
@@ -216,15 +223,18 @@ fn deliver(
     let mut all = plan.buffers().zip(results);
     for (name, file) in &args.outputs {
         if let Some((buffer, bytes)) = all.clone().find(|(buffer, _)| buffer.name == *name) {
-            let array = values::npy(buffer.numbers.scalar, &buffer.shape, bytes)
-                .map_err(|error| format!("--out {name}: {error}"))?;
+            let array = match buffer.numbers.scalar() {
+                Some(scalar) => values::npy(scalar, &buffer.shape, bytes),
+                None => values::npy_records(&buffer.element, &buffer.shape, bytes),
+            };
+            let array = array.map_err(|error| format!("--out {name}: {error}"))?;
             files::write(file.as_ref(), &array)?;
         }
     }
     if let Some((name, file)) = &picture
         && let Some((buffer, bytes)) = all.clone().find(|(buffer, _)| buffer.name == *name)
     {
-        let png = picture::draw(&buffer.into(), bytes, args.size)
+        let png = picture::draw(&picture::Numbers::of(buffer)?, bytes, args.size)
             .map_err(|error| format!("--picture {name}: {error}"))?;
         files::write(file, &png)?;
     }
@@ -234,7 +244,10 @@ fn deliver(
                 return Ok(());
             }
             let before = format!("{} = ", buffer.name);
-            let text = values::print(&before, buffer.numbers.scalar, &buffer.shape, bytes);
+            let text = match buffer.numbers.scalar() {
+                Some(scalar) => values::print(&before, scalar, &buffer.shape, bytes),
+                None => values::print_records(&before, &buffer.element, &buffer.shape, bytes),
+            };
             Ok(writeln!(stdout()?, "{text}")?)
         });
     }

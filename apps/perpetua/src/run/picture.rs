@@ -34,13 +34,20 @@ pub(crate) struct Numbers<'a> {
     pub(crate) shape: &'a [usize],
 }
 
-impl<'a> From<&'a Buffer> for Numbers<'a> {
-    fn from(buffer: &'a Buffer) -> Numbers<'a> {
-        Numbers {
-            scalar: buffer.numbers.scalar,
+impl<'a> Numbers<'a> {
+    /// Of a buffer; or why it is no picture.
+    pub(super) fn of(buffer: &'a Buffer) -> Result<Numbers<'a>, String> {
+        let Some(scalar) = buffer.numbers.scalar() else {
+            return Err(format!(
+                "--picture {}: its elements `{}` mix types of numbers, which are no colours",
+                buffer.name, buffer.element
+            ));
+        };
+        Ok(Numbers {
+            scalar,
             each: buffer.numbers.each(),
             shape: &buffer.shape,
-        }
+        })
     }
 }
 

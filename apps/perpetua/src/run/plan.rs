@@ -36,10 +36,12 @@ pub(super) struct Buffer {
 }
 
 impl Plan {
-    pub(super) fn new<'a>(args: &'a Args, kernel: Verified) -> Result<Plan, Failure> {
+    /// `stencil`: whether the extents of a grid stand behind all that the source names.
+    pub(super) fn new<'a>(args: &'a Args, kernel: Verified, stencil: bool) -> Result<Plan, Failure> {
         let signature = kernel.kernel();
         check_names(args, signature)?;
-        let (mut arguments, mut missing) = (Vec::new(), Vec::new());
+        let (mut arguments, mut missing): (Vec<Argument>, _) = (Vec::new(), Vec::new());
+        let axes = axes(signature);
         for param in &signature.params {
             let name = &param.name;
             let given = |all: &'a [(String, String)]| Some(&*all.iter().find(|(given, _)| given == name)?.1);
@@ -50,7 +52,18 @@ impl Plan {
                             values::value(ty, text).map_err(|error| format!("--arg {name}: {error}"))?;
                         arguments.push(Argument::Value(ty.clone(), bytes));
                     }
-                    None => missing.push(format!("the parameter `{name}: {ty}` needs --arg {name}=…")),
+                    None => match extent(name).filter(|_| stencil) {
+                        Some(axis) => match rows_and_columns(args, buffers(&arguments), axes.max(2)) {
+                            Some(lanes) => {
+                                let bytes = values::value(ty, &lanes[axis].to_string());
+                                arguments.push(Argument::Value(ty.clone(), bytes?));
+                            }
+                            None => missing.push(format!(
+                                "the grid's {name} is not known: give a buffer rows and columns, as zeros:480x640, or --arg {name}=…"
+                            )),
+                        },
+                        None => missing.push(format!("the parameter `{name}: {ty}` needs --arg {name}=…")),
+                    },
                 },
                 ParamKind::Buffer { element, access } => match given(&args.buffers) {
                     Some(content) => {
@@ -66,10 +79,10 @@ impl Plan {
             kernel,
             arguments,
         };
-        let (block, axes) = (plan.kernel.kernel().block_size, axes(plan.kernel.kernel()));
         let kernel = plan.kernel.kernel();
         let meets = !kernel.shared.is_empty() || plan.kernel.facts().synchronises();
-        let config = args.shape.config(block, axes, plan.lanes(args, axes), meets)?;
+        let (axes, lanes) = plan.lanes(args, axes);
+        let config = args.shape.config(kernel.block_size, axes, lanes, meets)?;
         Ok(Plan {
             config: config.with_shared_bytes(args.shared),
             ..plan
@@ -77,38 +90,24 @@ impl Plan {
     }
 
     pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> + Clone {
-        self.arguments.iter().filter_map(|argument| match argument {
-            Argument::Buffer(buffer) => Some(buffer),
-            Argument::Value(..) => None,
-        })
+        buffers(&self.arguments)
     }
 
-    /// How many lanes there are where nobody says: one for each element of the longest buffer; where the kernel tells rows from columns,
-    /// those of the picture, or of the first buffer that has some, one that is written before others.
-    fn lanes(&self, args: &Args, axes: usize) -> Option<[u64; 3]> {
-        if axes < 2 {
-            let longest = self
-                .buffers()
-                .map(|b| b.bytes.len() / b.element.size().max(1) as usize)
-                .max()?;
-            return Some([longest as u64, 1, 1]);
+    /// How many axes lanes differ along, and how many there are where nobody says: one for each element of the longest buffer; where the kernel
+    /// tells rows from columns, those of the picture, or of a buffer that has some.
+    fn lanes(&self, args: &Args, axes: usize) -> (usize, Option<[u64; 3]>) {
+        let length = |buffer: &Buffer| (buffer.bytes.len() / buffer.element.size().max(1) as usize) as u64;
+        let longest = self.buffers().map(length).max();
+        if axes >= 2 {
+            let lanes = rows_and_columns(args, self.buffers(), axes);
+            // Which lane of its block one is, or its subgroup, is a number: blocks in a row have all of them.
+            if lanes.is_some() || block_axes(self.kernel.kernel()) >= 2 {
+                return (axes, lanes);
+            }
         }
-        if let (2, Some([width, height])) = (axes, args.size) {
-            return Some([width as u64, height as u64, 1]);
-        }
-        let mut all: Vec<&Buffer> = self
-            .buffers()
-            .filter(|buffer| buffer.shape.len() >= axes)
-            .collect();
-        all.sort_by_key(|buffer| !buffer.writable);
-        let mut lanes = [1; 3];
-        for (lanes, extent) in lanes.iter_mut().zip(all.first()?.shape[..axes].iter().rev()) {
-            *lanes = *extent as u64;
-        }
-        Some(lanes)
+        (1, longest.map(|longest| [longest, 1, 1]))
     }
 
-    /// Name and shape, for people.
     /// That blocks are small only because no larger ones make so many lanes exactly, where nobody chose them.
     pub(super) fn small_blocks(&self, shape: &Shape) -> Option<String> {
         let (grid, block) = (self.config.grid, self.config.block);
@@ -121,6 +120,7 @@ impl Plan {
         })
     }
 
+    /// Name and shape, for people.
     pub(super) fn text(&self) -> String {
         let name = &self.kernel.kernel().name;
         format!("{name}: grid {}, block {}", self.config.grid, self.config.block)
@@ -130,18 +130,27 @@ impl Plan {
 impl Buffer {
     fn new(name: &str, content: &str, element: &Type, access: Access) -> Result<Buffer, Failure> {
         let failed = |error: String| format!("--buffer {name}: {error}");
-        let numbers = Numbers::of(element).map_err(failed)?;
-        let (Content { bytes, mut shape }, each) = (
-            Content::read(numbers.scalar, content).map_err(failed)?,
-            numbers.each(),
-        );
-        let count = bytes.len() / numbers.scalar.size() as usize;
+        let numbers = Numbers::of(element);
+        let Some(scalar) = numbers.scalar() else {
+            let Content { bytes, shape } = numbers.content(element, content).map_err(failed)?;
+            return Ok(Buffer {
+                name: name.to_owned(),
+                element: element.clone(),
+                writable: access == Access::ReadWrite,
+                bytes: numbers.pack(bytes).map_err(failed)?,
+                numbers,
+                shape,
+            });
+        };
+        let (Content { bytes, mut shape }, each) =
+            (Content::read(scalar, content).map_err(failed)?, numbers.each());
+        let count = bytes.len() / scalar.size() as usize;
         let bytes = match (each, Content::is_made(content)) {
             (1, _) => bytes,
             // What is made by a number of elements has that many.
             (_, true) => {
                 shape.push(each);
-                Content::read(numbers.scalar, &format!("{content}x{each}"))
+                Content::read(scalar, &format!("{content}x{each}"))
                     .map_err(failed)?
                     .bytes
             }
@@ -211,12 +220,60 @@ fn check_names(args: &Args, kernel: &Kernel) -> Result<(), Failure> {
     Ok(())
 }
 
+fn buffers(arguments: &[Argument]) -> impl Iterator<Item = &Buffer> + Clone {
+    arguments.iter().filter_map(|argument| match argument {
+        Argument::Buffer(buffer) => Some(buffer),
+        Argument::Value(..) => None,
+    })
+}
+
+/// The axis of a grid whose extent a stencil's parameter is.
+fn extent(name: &str) -> Option<usize> {
+    ["width", "height", "depth"]
+        .iter()
+        .position(|known| *known == name)
+}
+
+/// Extents of so many axes, the innermost first: those of the picture, or of the first buffer that has some, one that is written before others.
+fn rows_and_columns<'a>(
+    args: &Args,
+    buffers: impl Iterator<Item = &'a Buffer>,
+    axes: usize,
+) -> Option<[u64; 3]> {
+    if let (2, Some([width, height])) = (axes, args.size) {
+        return Some([width as u64, height as u64, 1]);
+    }
+    let mut all: Vec<&Buffer> = buffers.filter(|buffer| buffer.shape.len() >= axes).collect();
+    all.sort_by_key(|buffer| !buffer.writable);
+    let mut lanes = [1; 3];
+    for (lanes, extent) in lanes.iter_mut().zip(all.first()?.shape[..axes].iter().rev()) {
+        *lanes = *extent as u64;
+    }
+    Some(lanes)
+}
+
 /// How many axes a kernel tells apart.
 pub(crate) fn axes(kernel: &Kernel) -> usize {
+    most_axes(kernel, |builtin| match builtin {
+        Builtin::ThreadIdx(axis) | Builtin::BlockIdx(axis) => Some(axis),
+        _ => None,
+    })
+}
+
+/// How many axes of blocks a kernel tells apart.
+fn block_axes(kernel: &Kernel) -> usize {
+    most_axes(kernel, |builtin| match builtin {
+        Builtin::BlockIdx(axis) => Some(axis),
+        _ => None,
+    })
+}
+
+fn most_axes(kernel: &Kernel, axis_of: impl Fn(Builtin) -> Option<Axis>) -> usize {
     let mut axes = 1;
     for body in kernel.functions.iter().map(|f| &f.body).chain([&kernel.body]) {
         body.block.walk(&mut |stmt| {
-            if let Inst::Let(_, Op::Builtin(Builtin::ThreadIdx(axis) | Builtin::BlockIdx(axis))) = &stmt.inst
+            if let Inst::Let(_, Op::Builtin(builtin)) = &stmt.inst
+                && let Some(axis) = axis_of(*builtin)
             {
                 axes = axes.max(match axis {
                     Axis::X => 1,

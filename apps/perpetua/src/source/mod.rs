@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perpetua_ir::front::rust::{
-    FileKernel, Files, Instantiation, SourceError, kernels_and_refusals, kernels_in_crates, lower,
+    FileKernel, Files, Instantiation, REFUSED, SourceError, kernels_and_refusals, kernels_in_crates, lower,
 };
 use perpetua_ir::plain::misleads;
 use perpetua_ir::verify::{Verified, verify};
@@ -141,6 +141,15 @@ impl File<'_> {
         read(&beside, &crates).map_err(|e| self.refused(e))
     }
 
+    /// The kernel that `wanted` names, also where something else in the file is refused; what is refused is shown where it is missing.
+    fn kernel_of_name(&self, wanted: &Wanted<'_>) -> Result<Vec<FileKernel>, Failure> {
+        let (all, refused) = self.kernels_and_refusals()?;
+        match (self.named(all, wanted), refused) {
+            (Err(_), Some(refused)) => Err(self.refused(refused)),
+            (found, _) => found,
+        }
+    }
+
     /// All its kernels; there may be none.
     pub(crate) fn all_kernels(&self) -> Result<Vec<FileKernel>, Failure> {
         self.read(|beside, crates| kernels_in_crates(self.text, &self.known, beside, crates))
@@ -153,28 +162,37 @@ impl File<'_> {
 
     /// Its kernels; the one that `wanted` names, or all.
     pub(crate) fn kernels(&self, wanted: Option<&Wanted<'_>>) -> Result<Vec<FileKernel>, Failure> {
-        let mut all = self.all_kernels()?;
-        if all.is_empty() {
-            return Err(format!("{} has no function marked #[kernel]", self.name).into());
+        match wanted {
+            Some(wanted) => self.kernel_of_name(wanted),
+            None => self.some(self.all_kernels()?),
         }
-        if let Some(Wanted { name, .. }) = wanted {
-            let known = called(&all);
-            let is_path = all.iter().any(|kernel| kernel.path == *name);
-            // What is a kernel's path may be another's name.
-            all.retain(|kernel| kernel.path == *name || (!is_path && kernel.name == *name));
-            if all.is_empty() {
-                return Err(format!("{} has no kernel `{name}`; it has: {known}", self.name).into());
-            }
-            if all.len() > 1 {
-                return Err(format!(
-                    "{} has several kernels `{name}`: say which of {}",
-                    self.name,
-                    called(&all)
-                )
-                .into());
-            }
+    }
+
+    /// The kernels, of which there must be one at least.
+    fn some(&self, all: Vec<FileKernel>) -> Result<Vec<FileKernel>, Failure> {
+        match all.is_empty() {
+            true => Err(format!("{} has no function marked #[kernel]", self.name).into()),
+            false => Ok(all),
         }
-        Ok(all)
+    }
+
+    /// That of the kernels which `wanted` names.
+    fn named(&self, all: Vec<FileKernel>, wanted: &Wanted<'_>) -> Result<Vec<FileKernel>, Failure> {
+        let (mut all, name) = (self.some(all)?, wanted.name);
+        let known = called(&all);
+        let is_path = all.iter().any(|kernel| kernel.path == name);
+        // What is a kernel's path may be another's name.
+        all.retain(|kernel| kernel.path == name || (!is_path && kernel.name == name));
+        match all.len() {
+            0 => Err(format!("{} has no kernel `{name}`; it has: {known}", self.name).into()),
+            1 => Ok(all),
+            _ => Err(format!(
+                "{} has several kernels `{name}`: say which of {}",
+                self.name,
+                called(&all)
+            )
+            .into()),
+        }
     }
 
     /// The kernel that `wanted` names, or the file's only one.
@@ -193,6 +211,12 @@ impl File<'_> {
     /// A kernel, lowered so. What is wrong with it is shown; the error says only that.
     pub(crate) fn lowered(&self, kernel: &FileKernel, how: &Instantiation) -> Result<Verified, Failure> {
         let kernel = lower(&kernel.function, how).map_err(|error| {
+            // What it needs may be refused where it stands: that is shown first.
+            if error.remedy == REFUSED
+                && let Ok((_, Some(refused))) = self.kernels_and_refusals()
+            {
+                return self.refused(refused);
+            }
             self.not_lowered(&error);
             Failure::from(format!("{} has a mistake", self.name))
         })?;

@@ -4,13 +4,14 @@ mod number;
 
 use half::f16;
 use perpetua_ir::ir::constant::parse_constant;
-use perpetua_ir::ir::{Scalar, Type, npy as array_file};
+use perpetua_ir::ir::{Scalar, Type, npy as array_file, records};
 use perpetua_ir::ops::eval::float_bits;
 use perpetua_ir::plain::misleads;
 
 pub(crate) use number::{is_same, number, steps_between};
 pub(crate) use perpetua_ir::ir::array::print_array as print;
 pub(crate) use perpetua_ir::ir::npy::write as npy;
+pub(crate) use perpetua_ir::ir::records::{print as print_records, write as npy_records};
 
 use super::{files, say};
 
@@ -105,12 +106,17 @@ pub(crate) fn extents(text: &str) -> Result<Vec<usize>, String> {
         })
 }
 
-fn file(ty: Scalar, path: &str) -> Result<Content, String> {
+/// A file's bytes, and what it is called.
+fn bytes_of(path: &str) -> Result<(Vec<u8>, String), String> {
+    let name = say::file(path);
     let bytes = files::read(path.as_ref(), u64::MAX).map_err(|error| {
-        let name = say::file(path);
         format!("{name}: {error}; a content is a .npy file, or zeros:N, ones:N, range:N, random:N")
     })?;
-    let name = say::file(path);
+    Ok((bytes, name.to_string()))
+}
+
+fn file(ty: Scalar, path: &str) -> Result<Content, String> {
+    let (bytes, name) = bytes_of(path)?;
     let array = array_file::read(&bytes).map_err(|error| format!("{name}: {error}"))?;
     if array.element != ty {
         let remedy = array_file::name(ty).map(|name| format!(": save its `.astype(\"{name}\")`"));
@@ -200,54 +206,87 @@ pub(crate) fn value(ty: &Type, text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// An element of a buffer as numbers of one type: vectors, arrays and structs of such are several.
+/// An element of a buffer as its numbers: vectors, arrays and structs are several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Numbers {
-    pub(crate) scalar: Scalar,
-    /// Where each number of an element stands in it.
-    offsets: Vec<usize>,
+    /// The type of each, and where it stands in the element.
+    leaves: Vec<(Scalar, usize)>,
     /// An element's bytes.
     size: usize,
 }
 
 impl Numbers {
-    /// Of an element type; or why it has no such form.
-    pub(crate) fn of(ty: &Type) -> Result<Numbers, String> {
-        let leaves = ty.leaves();
-        match leaves.first() {
-            Some((scalar, _)) if leaves.iter().all(|(other, _)| other == scalar) => Ok(Numbers {
-                scalar: *scalar,
-                offsets: leaves.iter().map(|(_, offset)| *offset as usize).collect(),
-                size: ty.size() as usize,
-            }),
-            _ => Err(format!(
-                "its elements `{ty}` mix types of numbers, which arrays do not: launch it from a program of your own"
-            )),
+    /// Of an element type.
+    pub(crate) fn of(ty: &Type) -> Numbers {
+        let leaves = ty.leaves().into_iter();
+        Numbers {
+            leaves: leaves.map(|(scalar, offset)| (scalar, offset as usize)).collect(),
+            size: ty.size() as usize,
         }
+    }
+
+    /// The type of them all; `None` where they differ.
+    pub(crate) fn scalar(&self) -> Option<Scalar> {
+        let (first, _) = self.leaves.first()?;
+        self.leaves
+            .iter()
+            .all(|(other, _)| other == first)
+            .then_some(*first)
     }
 
     /// How many an element has.
     pub(crate) fn each(&self) -> usize {
-        self.offsets.len()
+        self.leaves.len()
     }
 
-    /// Whether elements are their numbers, with nothing between.
-    fn is_dense(&self) -> bool {
-        self.size == self.each() * self.scalar.size() as usize
+    /// Bytes of an element's numbers, with nothing between.
+    fn dense(&self) -> usize {
+        self.leaves.iter().map(|(scalar, _)| scalar.size() as usize).sum()
+    }
+
+    /// The content of a buffer whose elements mix types of numbers: of a structured array, or of what is named, each number as in an array of
+    /// its own type.
+    pub(crate) fn content(&self, ty: &Type, text: &str) -> Result<Content, String> {
+        if !Content::is_made(text) {
+            return records_of(self, ty, text);
+        }
+        let scalars = self.leaves.iter().map(|(scalar, _)| *scalar);
+        let columns: Vec<Content> = scalars
+            .map(|scalar| Content::read(scalar, text))
+            .collect::<Result<_, _>>()?;
+        let shape = columns.first().map_or_else(Vec::new, |first| first.shape.clone());
+        let mut bytes = room(columns.iter().map(|column| column.bytes.len()).sum())?;
+        for i in 0..shape.iter().product() {
+            for ((scalar, _), column) in self.leaves.iter().zip(&columns) {
+                let size = scalar.size() as usize;
+                bytes.extend(&column.bytes[i * size..(i + 1) * size]);
+            }
+        }
+        Ok(Content { bytes, shape })
+    }
+
+    /// The numbers of an array's bytes.
+    pub(crate) fn split<'a>(&'a self, mut bytes: &'a [u8]) -> impl Iterator<Item = (Scalar, &'a [u8])> {
+        let scalars = self.leaves.iter().cycle().map(|(scalar, _)| *scalar);
+        scalars.map_while(move |scalar| {
+            let (number, rest) = bytes.split_at_checked(scalar.size() as usize)?;
+            bytes = rest;
+            Some((scalar, number))
+        })
     }
 
     /// An array's bytes as a buffer has them.
     pub(crate) fn pack(&self, numbers: Vec<u8>) -> Result<Vec<u8>, String> {
-        if self.is_dense() {
+        let dense = self.dense();
+        if dense == self.size {
             return Ok(numbers);
         }
-        let width = self.scalar.size() as usize;
-        let elements = numbers.chunks_exact(width * self.each());
+        let elements = numbers.chunks_exact(dense);
         let mut out = room(elements.len() * self.size)?;
         out.resize(elements.len() * self.size, 0);
         for (to, from) in out.chunks_exact_mut(self.size).zip(elements) {
-            for (at, number) in self.offsets.iter().zip(from.chunks_exact(width)) {
-                to[*at..*at + width].copy_from_slice(number);
+            for ((_, at), (_, number)) in self.leaves.iter().zip(self.split(from)) {
+                to[*at..*at + number.len()].copy_from_slice(number);
             }
         }
         Ok(out)
@@ -255,18 +294,50 @@ impl Numbers {
 
     /// A buffer's bytes as an array has them.
     pub(crate) fn unpack(&self, elements: Vec<u8>) -> Vec<u8> {
-        if self.is_dense() {
+        if self.dense() == self.size {
             return elements;
         }
-        let width = self.scalar.size() as usize;
         let mut out = Vec::with_capacity(elements.len());
         for element in elements.chunks_exact(self.size) {
-            for at in &self.offsets {
-                out.extend(&element[*at..*at + width]);
+            for (scalar, at) in &self.leaves {
+                out.extend(&element[*at..*at + scalar.size() as usize]);
             }
         }
         out
     }
+}
+
+/// The content of a file with a structured array.
+fn records_of(numbers: &Numbers, ty: &Type, path: &str) -> Result<Content, String> {
+    let (bytes, name) = bytes_of(path)?;
+    let found = records::read(&bytes).map_err(|error| format!("{name}: {error}"))?;
+    let wanted = numbers.leaves.iter().map(|(scalar, _)| *scalar);
+    if !wanted.clone().eq(found.numbers.iter().copied()) {
+        let list = |scalars: Vec<Scalar>| {
+            scalars
+                .iter()
+                .map(Scalar::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        return Err(format!(
+            "{name} has records of {}, the buffer's elements `{ty}` have {}",
+            list(found.numbers.clone()),
+            list(wanted.collect())
+        ));
+    }
+    let fields = records::fields(ty);
+    if found.fields.len() == fields.len() && found.fields != fields {
+        return Err(format!(
+            "{name} has records with the fields {}, the buffer's elements `{ty}` have {}: give them the same names in the same order",
+            found.fields.join(", "),
+            fields.join(", ")
+        ));
+    }
+    Ok(Content {
+        bytes: found.dense(),
+        shape: found.shape,
+    })
 }
 
 #[cfg(test)]
@@ -328,8 +399,16 @@ mod tests {
             value(&Type::F32, "-inf").unwrap(),
             f32::NEG_INFINITY.to_le_bytes()
         );
-        assert!(Numbers::of(&pair).unwrap_err().contains("mix types of numbers"));
-        let three = Numbers::of(&Type::Vector(Scalar::U8, 3)).unwrap();
+        let mixed = Numbers::of(&pair);
+        assert_eq!((mixed.scalar(), mixed.each()), (None, 2));
+        assert_eq!(
+            mixed.pack(vec![1, 2, 3, 4, 5, 6]).unwrap(),
+            [1, 0, 2, 3, 4, 0, 5, 6]
+        );
+        assert_eq!(mixed.unpack(vec![1, 9, 2, 3, 4, 9, 5, 6]), [1, 2, 3, 4, 5, 6]);
+        let made = mixed.content(&pair, "range:2").unwrap();
+        assert_eq!((made.bytes, made.shape), (vec![0, 0, 0, 1, 1, 0], vec![2]));
+        let three = Numbers::of(&Type::Vector(Scalar::U8, 3));
         assert_eq!(
             three.pack(vec![1, 2, 3, 4, 5, 6]).unwrap(),
             [1, 2, 3, 0, 4, 5, 6, 0]

@@ -6,6 +6,7 @@ mod folder;
 mod options;
 #[cfg(unix)]
 mod readme;
+mod records;
 mod shown;
 
 use std::fs;

@@ -16,15 +16,19 @@ const DIGITS: usize = 8;
 /// Bytes that are missing are left out.
 pub fn print_array(before: &str, ty: Scalar, shape: &[usize], bytes: &[u8]) -> String {
     let size = ty.size() as usize;
-    let words = |indices: &[usize]| -> Vec<String> {
+    print_words(before, shape, &|indices| {
         let numbers: Vec<&[u8]> = indices
             .iter()
             .filter_map(|i| bytes.get(i * size..(i + 1) * size))
             .collect();
-        words(ty, &numbers)
-    };
+        numbers_as_words(ty, &numbers)
+    })
+}
+
+/// The same of elements that have words of one width, by their places.
+pub(super) fn print_words(before: &str, shape: &[usize], words: &dyn Fn(&[usize]) -> Vec<String>) -> String {
     if shape.is_empty() {
-        return format!("{before}{}", words(&[0]).concat());
+        return format!("{before}{}", words(&[0]).concat().trim_start());
     }
     let count: usize = shape.iter().product();
     if count == 0 {
@@ -119,7 +123,7 @@ impl Tree<'_> {
 }
 
 /// Numbers as words of one width.
-fn words(ty: Scalar, numbers: &[&[u8]]) -> Vec<String> {
+pub(super) fn numbers_as_words(ty: Scalar, numbers: &[&[u8]]) -> Vec<String> {
     let texts = numbers.iter().map(|number| {
         let mut bits = [0; 8];
         bits[..number.len()].copy_from_slice(number);
@@ -138,7 +142,9 @@ fn words(ty: Scalar, numbers: &[&[u8]]) -> Vec<String> {
         _ if ty.is_float() => floats(&texts.map(|text| Decimal::read(&text)).collect::<Vec<_>>()),
         _ => texts.collect(),
     };
-    let width = texts.iter().map(String::len).max().unwrap_or(0);
+    // Of `bool`s, as many as `False` takes, also where it is nowhere.
+    let least = if ty == Scalar::Bool { 5 } else { 0 };
+    let width = texts.iter().map(String::len).max().unwrap_or(0).max(least);
     texts.iter().map(|text| format!("{text:>width$}")).collect()
 }
 
@@ -341,6 +347,8 @@ mod tests {
         check(I32, &[1, 2, 1], &[1.0, 2.0], "[[[1]\n  [2]]]");
         check(I32, &[2, 1, 1], &[1.0, 2.0], "[[[1]]\n\n [[2]]]");
         check(Bool, &[2], &[1.0, 0.0], "[ True False]");
+        check(Bool, &[2], &[1.0, 1.0], "[ True  True]");
+        check(Bool, &[], &[1.0], "True");
         check(I32, &[0], &[], "[]");
         check(I32, &[], &[7.0], "7");
         let many: Vec<f64> = (0..2000).map(f64::from).collect();

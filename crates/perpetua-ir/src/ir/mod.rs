@@ -8,6 +8,7 @@ mod met;
 pub mod npy;
 mod operands;
 mod operation;
+pub mod records;
 mod stages;
 pub mod text;
 mod types;

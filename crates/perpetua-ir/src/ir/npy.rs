@@ -73,6 +73,52 @@ pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
 /// # Errors
 /// As [`read`].
 pub fn header(bytes: &[u8]) -> Result<Header, String> {
+    let (header, begin) = text(bytes)?;
+    let descr = value(header, "descr")?.trim_matches(['\'', '"']);
+    let Some(element) = scalar(descr) else {
+        return Err(match descr.starts_with('[') {
+            true => "its elements are records: integers and floats are read, little-endian".to_owned(),
+            false => format!(
+                "elements `{}`: integers and floats are read, little-endian",
+                short(descr)
+            ),
+        });
+    };
+    let shape = shape(header)?;
+    Ok(Header {
+        element,
+        end: end(begin, element.size() as usize, &shape)?,
+        shape,
+        begin,
+    })
+}
+
+/// The type of elements that NumPy calls so, in the order of bytes that this machine has.
+pub(super) fn scalar(descr: &str) -> Option<Scalar> {
+    let (order, name) = descr.split_at_checked(1)?;
+    let (_, element) = NAMES.iter().find(|(known, _)| *known == name)?;
+    (order == "<" || order == "|" && element.size() == 1).then_some(*element)
+}
+
+/// What a name that a file gives is shown as.
+pub(super) fn short(name: &str) -> String {
+    const MOST: usize = 40;
+    let shown: String = name.chars().take(MOST).collect();
+    let rest = if shown.len() < name.len() { "…" } else { "" };
+    shown + rest
+}
+
+/// Where elements of a size end that begin there.
+pub(super) fn end(begin: usize, size: usize, shape: &[usize]) -> Result<usize, String> {
+    let size = shape
+        .iter()
+        .try_fold(size, |size, extent| size.checked_mul(*extent));
+    let end = size.and_then(|size| begin.checked_add(size));
+    end.ok_or_else(|| format!("the shape {shape:?} has more elements than memory has bytes"))
+}
+
+/// A file's header, and where elements begin.
+pub(super) fn text(bytes: &[u8]) -> Result<(&str, usize), String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
     let short = "the file ends within its header";
     let (version, rest) = rest.split_at_checked(2).ok_or(short)?;
@@ -90,18 +136,11 @@ pub fn header(bytes: &[u8]) -> Result<Header, String> {
     let (header, data) = rest.split_at_checked(len).ok_or(short)?;
     let begin = bytes.len() - data.len();
     let header = std::str::from_utf8(header).map_err(|_| "the header is no text")?;
-    let descr = value(header, "descr")?.trim_matches(['\'', '"']);
-    let (order, name) = descr.split_at_checked(1).unwrap_or(("", descr));
-    let found = NAMES.iter().find(|(known, _)| *known == name);
-    let Some((_, element)) = found.filter(|(_, ty)| order == "<" || order == "|" && ty.size() == 1) else {
-        const MOST: usize = 40;
-        let shown: String = descr.chars().take(MOST).collect();
-        let rest = if shown.len() < descr.len() { "…" } else { "" };
-        return Err(match descr.starts_with('[') {
-            true => "its elements are records: integers and floats are read, little-endian".to_owned(),
-            false => format!("elements `{shown}{rest}`: integers and floats are read, little-endian"),
-        });
-    };
+    Ok((header, begin))
+}
+
+/// The extents that a header says.
+pub(super) fn shape(header: &str) -> Result<Vec<usize>, String> {
     if value(header, "fortran_order")? != "False" {
         return Err("the array is in Fortran's order: save numpy.ascontiguousarray of it".into());
     }
@@ -112,34 +151,15 @@ pub fn header(bytes: &[u8]) -> Result<Header, String> {
         .split(',')
         .map(str::trim);
     let extents = extents.filter(|extent| !extent.is_empty());
-    let shape: Vec<usize> = extents
+    extents
         .map(|e| e.parse().map_err(|_| format!("`{e}` is no extent")))
-        .collect::<Result<_, _>>()?;
-    let size = shape
-        .iter()
-        .try_fold(element.size() as usize, |size, extent| size.checked_mul(*extent));
-    let end = size.and_then(|size| begin.checked_add(size));
-    Ok(Header {
-        element: *element,
-        end: end.ok_or_else(|| format!("the shape {shape:?} has more elements than memory has bytes"))?,
-        shape,
-        begin,
-    })
+        .collect()
 }
 
-// What stands behind a key, up to the comma after it.
+/// What stands behind a key, up to the comma after it.
 fn value<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
     let missing = || format!("the header has no `{key}`");
-    let quoted = [format!("'{key}'"), format!("\"{key}\"")];
-    let (_, rest) = quoted
-        .iter()
-        .find_map(|key| header.split_once(key.as_str()))
-        .ok_or_else(missing)?;
-    let rest = rest
-        .trim_start()
-        .strip_prefix(':')
-        .ok_or_else(missing)?
-        .trim_start();
+    let rest = behind(header, key).ok_or_else(missing)?;
     let end = match rest.starts_with('(') {
         true => rest.find(')').map(|at| at + 1),
         false => rest.find([',', '}']),
@@ -147,6 +167,13 @@ fn value<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
     end.and_then(|end| rest.get(..end))
         .map(str::trim)
         .ok_or_else(missing)
+}
+
+/// What stands behind a key.
+pub(super) fn behind<'a>(header: &'a str, key: &str) -> Option<&'a str> {
+    let quoted = [format!("'{key}'"), format!("\"{key}\"")];
+    let (_, rest) = quoted.iter().find_map(|key| header.split_once(key.as_str()))?;
+    Some(rest.trim_start().strip_prefix(':')?.trim_start())
 }
 
 /// What NumPy calls elements of a type, where it has them.
@@ -159,11 +186,21 @@ pub fn name(element: Scalar) -> Option<&'static str> {
 /// # Errors
 /// If NumPy has no elements of the type, or there are too many extents for a header.
 pub fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
+    file(&format!("'{}'", descr(element)?), shape, bytes)
+}
+
+/// What a header calls elements of a type.
+pub(super) fn descr(element: Scalar) -> Result<String, String> {
     let name = name(element).ok_or_else(|| format!("NumPy has no elements of type {element}"))?;
     let order = if element.size() == 1 { '|' } else { '<' };
+    Ok(format!("{order}{name}"))
+}
+
+/// A file of elements that a header calls so.
+pub(super) fn file(descr: &str, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, String> {
     let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
     let mut header = format!(
-        "{{'descr': '{order}{name}', 'fortran_order': False, 'shape': ({}), }}",
+        "{{'descr': {descr}, 'fortran_order': False, 'shape': ({}), }}",
         extents.trim_end()
     );
     // Elements begin at a multiple of 64 bytes.
@@ -171,7 +208,7 @@ pub fn write(element: Scalar, shape: &[usize], bytes: &[u8]) -> Result<Vec<u8>, 
     let len = (before + header.len() + 1).next_multiple_of(64) - before;
     header.extend(std::iter::repeat_n(' ', len - 1 - header.len()));
     header.push('\n');
-    let len = u16::try_from(len).map_err(|_| format!("{} extents are too many", shape.len()))?;
+    let len = u16::try_from(len).map_err(|_| "its header is longer than headers may be")?;
     let mut file = Vec::with_capacity(before + header.len() + bytes.len());
     file.extend(MAGIC);
     file.extend([1, 0]);

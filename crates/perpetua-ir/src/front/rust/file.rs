@@ -34,6 +34,7 @@ mod modules;
 mod parse;
 mod unknown;
 
+pub use collect::REFUSED;
 pub use crates::Crates;
 use handlers::HandlerPaths;
 pub use handlers::{HandlerKernels, HandlerLibrary, handlers_in_file};
@@ -149,6 +150,15 @@ pub struct FileKernel {
     /// a function that it calls may still have no native code.
     pub lacks_native: Option<(&'static str, u32)>,
     scope: argument::Scope,
+}
+
+impl FileKernel {
+    /// Whether it is a stencil: its launch passes width, height and, in space, depth of the grid behind all other arguments.
+    pub fn is_stencil(&self) -> bool {
+        let is_position = |param: &perpetua_syntax::Param| param.ty == perpetua_syntax::Type::GridPos;
+        let tree = self.function.tree();
+        tree.is_ok_and(|tree| tree.params.iter().any(is_position))
+    }
 }
 
 /// The kernels of a source file, in the order in which they stand. `#[cfg(…)]` is judged for this machine, with debug assertions, without

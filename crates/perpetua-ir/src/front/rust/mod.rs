@@ -37,8 +37,8 @@ pub use emit::{
 pub use error::LowerError;
 #[cfg(feature = "transpile")]
 pub use file::{
-    Crates, FileKernel, Files, HandlerKernels, HandlerLibrary, handlers_in_file, kernels_and_refusals,
-    kernels_in_crates, kernels_in_file, kernels_in_files,
+    Crates, FileKernel, Files, HandlerKernels, HandlerLibrary, REFUSED, handlers_in_file,
+    kernels_and_refusals, kernels_in_crates, kernels_in_file, kernels_in_files,
 };
 pub use gpu_type::{GpuConst, GpuType, GpuValue};
 pub use instantiate::{GenericValue, Instantiation};

@@ -20,8 +20,8 @@ use crate::front::rust::describe::TypeDesc;
 use crate::front::rust::resolve::members::MemberKind;
 use crate::front::rust::source::{SourceError, SourceRefusal};
 
-/// Why nothing uses what is refused.
-const REFUSED: &str = "it is refused where it stands";
+/// Why nothing uses what is refused: the remedy of an error about it.
+pub const REFUSED: &str = "it is refused where it stands";
 
 pub(super) struct Collector<'f> {
     pub(super) items: Items,
