@@ -6,7 +6,8 @@ use std::path::Path;
 use super::folder::*;
 
 /// Words that make a line end soon.
-const SHORTER: [(&str, &str); 5] = [
+const SHORTER: [(&str, &str); 6] = [
+    ("perpetua wave     ", "--steps 20"),
     ("perpetua wave --range ", "--steps 20"),
     ("perpetua wave --scene lens ", "--steps 20 --frames 2"),
     ("perpetua wave --size 4096 ", "--steps 2"),
