@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use perpetua_device::DynBuffer;
-use perpetua_ir::ops::eval::eval_cast;
 
-use crate::dtype::DType;
+use crate::dtype::{DType, cast};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::node::{Node, Op};
@@ -107,7 +106,7 @@ impl Hunt {
 }
 
 fn is_nan(dtype: DType, bits: u64) -> bool {
-    dtype.is_float() && f64::from_bits(eval_cast(dtype, DType::F64, bits)).is_nan()
+    dtype.is_float() && f64::from_bits(cast(dtype, DType::F64, bits)).is_nan()
 }
 
 // The place of an element along the axes.

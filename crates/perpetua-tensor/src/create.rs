@@ -16,10 +16,42 @@ impl Tensor {
     #[track_caller]
     pub fn from_slice<T: Element>(values: &[T], shape: impl AsRef<[usize]>, device: &Device) -> Tensor {
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        Tensor::from_bytes(bytes, T::TYPE, shape.as_ref(), device, here!())
+        Tensor::uploaded(bytes, T::TYPE, shape.as_ref(), device, here!())
     }
 
-    pub(crate) fn from_bytes(
+    /// A copy of elements of a type that comes at run time, or that Rust lacks, such as floats of one byte: their bytes, in the machine's order.
+    ///
+    /// ```
+    /// # use perpetua_device::{BackendKind, Device};
+    /// use perpetua_tensor::{DType, Tensor};
+    /// # let device = Device::new(BackendKind::Cpu, 0)?;
+    /// let x = Tensor::from_bytes(&[0x38, 0xc0], DType::E4m3, [2], &device);
+    /// assert_eq!(x.cast(DType::F32).to_vec::<f32>()?, [1.0, -2.0]);
+    /// assert_eq!(x.to_bytes()?, [0x38, 0xc0]);
+    /// # Ok::<(), perpetua_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_bytes(bytes: &[u8], dtype: DType, shape: impl AsRef<[usize]>, device: &Device) -> Tensor {
+        let (shape, at) = (shape.as_ref(), here!());
+        let refuse = |rule: String| {
+            let error = Error::Rule {
+                operation: "from_bytes",
+                operands: format!("{} bytes as {dtype}", bytes.len()),
+                rule,
+                at: At(at),
+            };
+            Tensor::with_error(error, device, at)
+        };
+        if !bytes.len().is_multiple_of(dtype.size() as usize) {
+            return refuse(format!("an element has {} bytes", dtype.size()));
+        }
+        match bytes.iter().find(|byte| dtype == DType::Bool && **byte > 1) {
+            Some(other) => refuse(format!("bool is 0 or 1, not {other}")),
+            None => Tensor::uploaded(bytes, dtype, shape, device, at),
+        }
+    }
+
+    pub(crate) fn uploaded(
         bytes: &[u8],
         dtype: DType,
         shape: &[usize],

@@ -4,13 +4,19 @@ use std::fmt;
 
 use perpetua_ir::ir::array::print_array;
 
+use crate::dtype::DType;
 use crate::node::Tensor;
 
 /// The elements, for which it waits; or the error.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.to_bytes() {
-            Ok(bytes) => f.write_str(&print_array("", self.dtype(), self.shape(), &bytes)),
+        // There is no shorter way to print floats of one byte.
+        let shown = match self.dtype().is_byte_float() {
+            true => &self.cast(DType::F32),
+            false => self,
+        };
+        match shown.to_bytes() {
+            Ok(bytes) => f.write_str(&print_array("", shown.dtype().stored(), self.shape(), &bytes)),
             Err(error) => write!(f, "{error}"),
         }
     }

@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::panic::Location;
 
 use perpetua_device::{BackendKind, Device, DynBuffer, KernelArg};
-use perpetua_ir::ir::Type;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
@@ -27,7 +26,7 @@ pub struct DlDevice {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DlDataType {
-    /// 0: signed integers; 1: unsigned ones; 2: floats; 4: bfloat; 6: bool.
+    /// 0: signed integers; 1: unsigned ones; 2: floats; 4: bfloat; 6: bool; 10 and 12: floats of one byte, E4M3 and E5M2 (since version 1.1).
     pub code: u8,
     /// Bits of one.
     pub bits: u8,
@@ -162,7 +161,7 @@ fn compact(shape: &[usize]) -> Vec<i64> {
     strides
 }
 
-const TYPES: [(DType, u8); 13] = [
+const TYPES: [(DType, u8); 15] = [
     (DType::Bool, 6),
     (DType::I8, 0),
     (DType::I16, 0),
@@ -176,6 +175,8 @@ const TYPES: [(DType, u8); 13] = [
     (DType::F32, 2),
     (DType::F64, 2),
     (DType::BF16, 4),
+    (DType::E4m3, 10),
+    (DType::E5m2, 12),
 ];
 
 fn bits(dtype: DType) -> u8 {
@@ -327,7 +328,7 @@ impl Tensor {
         let adopted = unsafe { device.adopt::<u8>(begin, bytes, pack) };
         // Whatever is not 0 is true.
         let stored = if *dtype == DType::Bool { DType::U8 } else { *dtype };
-        let value = adopted.and_then(|bytes| DynBuffer::view(&bytes, &Type::Scalar(stored)));
+        let value = adopted.and_then(|bytes| DynBuffer::view(&bytes, &stored.into()));
         let flat = Tensor::with_value(value, stored, &[layout.count], device, at);
         flat.check()?;
         let placed = crate::place::inside(at, || layout.placed(&flat, &shape, at));

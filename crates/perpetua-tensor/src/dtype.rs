@@ -1,11 +1,139 @@
 //! Element types, what Rust types stand for them, and the type of two types' result.
 
+use std::fmt;
+
 use bytemuck::{CheckedBitPattern, NoUninit};
 use half::{bf16, f16};
 use perpetua_device::GpuType;
 
-/// Type of a tensor's elements.
-pub use perpetua_ir::ir::Scalar as DType;
+use perpetua_ir::ir::{Scalar, Type};
+use perpetua_ir::ops::eval::eval_cast;
+
+use crate::byte_float::{self, ByteFloat};
+
+macro_rules! types {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        /// Type of a tensor's elements.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DType {
+            $( $(#[$doc])* $name, )*
+            /// A float of one byte, OCP's E4M3: four bits for the exponent, three for digits, up to 448, no infinities. For storage: what computes wants it cast.
+            E4m3,
+            /// A float of one byte, OCP's E5M2: five bits for the exponent, two for digits; the upper half of an `f16`. For storage likewise.
+            E5m2,
+        }
+
+        impl DType {
+            /// Every type.
+            pub const ALL: &[DType] = &[$(DType::$name,)* DType::E4m3, DType::E5m2];
+
+            /// The type as which kernels have it in memory.
+            pub const fn stored(self) -> Scalar {
+                match self {
+                    $( DType::$name => Scalar::$name, )*
+                    DType::E4m3 | DType::E5m2 => Scalar::U8,
+                }
+            }
+        }
+
+        impl From<Scalar> for DType {
+            fn from(scalar: Scalar) -> DType {
+                match scalar {
+                    $( Scalar::$name => DType::$name, )*
+                }
+            }
+        }
+    };
+}
+
+types! {
+    /// True or false; one byte.
+    Bool;
+    /// Signed integers of 8 bits.
+    I8;
+    /// Signed integers of 16 bits.
+    I16;
+    /// Signed integers of 32 bits.
+    I32;
+    /// Signed integers of 64 bits.
+    I64;
+    /// Unsigned integers of 8 bits.
+    U8;
+    /// Unsigned integers of 16 bits.
+    U16;
+    /// Unsigned integers of 32 bits.
+    U32;
+    /// Unsigned integers of 64 bits.
+    U64;
+    /// IEEE's binary16.
+    F16;
+    /// The upper half of an `f32`.
+    BF16;
+    /// IEEE's binary32.
+    F32;
+    /// IEEE's binary64.
+    F64;
+}
+
+impl DType {
+    /// Bytes of an element.
+    pub const fn size(self) -> u32 {
+        self.stored().size()
+    }
+
+    /// Its name in Rust, or in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::E4m3 => "e4m3",
+            DType::E5m2 => "e5m2",
+            other => other.stored().name(),
+        }
+    }
+
+    /// Whether it is a type of floats.
+    pub const fn is_float(self) -> bool {
+        self.is_byte_float() || self.stored().is_float()
+    }
+
+    /// Whether it is a type of integers (`bool` is not).
+    pub const fn is_int(self) -> bool {
+        !self.is_byte_float() && self.stored().is_int()
+    }
+
+    pub(crate) const fn bits(self) -> u32 {
+        self.stored().bits()
+    }
+
+    pub(crate) const fn is_signed_int(self) -> bool {
+        self.stored().is_signed_int()
+    }
+
+    /// How it is made, if it is for storage alone.
+    pub(crate) const fn byte_float(self) -> Option<ByteFloat> {
+        match self {
+            DType::E4m3 => Some(byte_float::E4M3),
+            DType::E5m2 => Some(byte_float::E5M2),
+            _ => None,
+        }
+    }
+
+    /// Whether it is for storage alone.
+    pub(crate) const fn is_byte_float(self) -> bool {
+        self.byte_float().is_some()
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<DType> for Type {
+    fn from(dtype: DType) -> Type {
+        Type::Scalar(dtype.stored())
+    }
+}
 
 /// A Rust type that elements have.
 pub trait Element: GpuType + NoUninit + CheckedBitPattern {
@@ -45,7 +173,7 @@ elements! {
 
 /// The type of what an operation makes of two types, as the array API standard has it: `bool` gives way to integers, narrow types to wide
 /// ones, `u8` and `i8` meet in `i16`. Beyond the standard, integers give way to floats of any width, and `f16` and `bf16` meet in `f32`. `None`:
-/// `u64` and a signed integer.
+/// `u64` and a signed integer, and floats of one byte with all but themselves.
 ///
 /// ```
 /// use perpetua_tensor::{DType, promote};
@@ -59,6 +187,7 @@ pub fn promote(a: DType, b: DType) -> Option<DType> {
     }
     let wider = |a: DType, b: DType| if a.size() >= b.size() { a } else { b };
     match (a, b) {
+        _ if a.is_byte_float() || b.is_byte_float() => None,
         (Bool, other) | (other, Bool) => Some(other),
         (F16, BF16) | (BF16, F16) => Some(F32),
         _ if a.is_float() && b.is_float() => Some(wider(a, b)),
@@ -105,7 +234,19 @@ pub(crate) fn number(dtype: DType, value: f64) -> u64 {
     if dtype == DType::Bool {
         return u64::from(value != 0.0);
     }
-    perpetua_ir::ops::eval::eval_cast(DType::F64, dtype, value.to_bits())
+    cast(DType::F64, dtype, value.to_bits())
+}
+
+/// An element's bits as another type.
+pub(crate) fn cast(from: DType, to: DType, bits: u64) -> u64 {
+    match (from.byte_float(), to.byte_float()) {
+        (Some(from), _) => cast(DType::F64, to, from.value(bits as u8).to_bits()),
+        (None, Some(to)) => {
+            let value = eval_cast(from.stored(), Scalar::F64, bits);
+            u64::from(to.nearest(f64::from_bits(value)))
+        }
+        (None, None) => eval_cast(from.stored(), to.stored(), bits),
+    }
 }
 
 #[cfg(test)]

@@ -66,9 +66,9 @@ impl Contents {
             }
             _ if dtype == DType::Bool => {
                 let truths: Vec<u8> = part.iter().map(|byte| u8::from(*byte != 0)).collect();
-                Tensor::from_bytes(&truths, dtype, shape, device, here!())
+                Tensor::uploaded(&truths, dtype, shape, device, here!())
             }
-            _ => Tensor::from_bytes(part, dtype, shape, device, here!()),
+            _ => Tensor::uploaded(part, dtype, shape, device, here!()),
         };
         tensor.check().map(|()| tensor)
     }
@@ -77,7 +77,15 @@ impl Contents {
     #[track_caller]
     pub(crate) fn array(&self, path: &Path, device: &Device) -> Result<Tensor> {
         let array = npy::read(self.bytes()).map_err(|cause| failed(path, cause))?;
-        self.tensor(array.bytes, array.element, &array.shape, device)
+        self.tensor(array.bytes, array.element.into(), &array.shape, device)
+    }
+}
+
+/// An array as a `.npy` file.
+pub(crate) fn npy_of(dtype: DType, shape: &[usize], bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    match dtype.is_byte_float() {
+        true => Err(format!("NumPy has no elements of type {dtype}")),
+        false => npy::write(dtype.stored(), shape, bytes),
     }
 }
 
@@ -150,10 +158,10 @@ impl Tensor {
     /// Writes it as `numpy.load` reads it. Waits for the device. A file that is there is replaced by a whole one.
     ///
     /// # Errors
-    /// As [`Tensor::to_vec`]; if NumPy lacks its type (`bf16`), or the file cannot be written.
+    /// As [`Tensor::to_vec`]; if NumPy lacks its type (`bf16`, floats of one byte), or the file cannot be written.
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let (path, bytes) = (path.as_ref(), self.to_bytes()?);
-        let file = npy::write(self.dtype(), self.shape(), &bytes).map_err(|cause| failed(path, cause))?;
+        let file = npy_of(self.dtype(), self.shape(), &bytes).map_err(|cause| failed(path, cause))?;
         write(path, &file)
     }
 }

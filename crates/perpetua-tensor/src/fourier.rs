@@ -45,6 +45,9 @@ impl Tensor {
                 at,
             );
         }
+        if self.dtype().is_byte_float() {
+            return self.for_storage(name, at);
+        }
         let wide = self.real(at);
         let wide = wide.cast_at(crate::dtype::accumulator(wide.dtype()), at);
         if n < 2 || self.is_empty() {

@@ -200,6 +200,8 @@ fn parts(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts>
             let part = |yes: &Tensor, no: &Tensor| Some(source.select(yes, no));
             smallvec![None, part(gradient, &zero()), part(&zero(), gradient)]
         }
+        // Floats of one byte have gradients of the type that is made of them.
+        Op::Cast if source.dtype().is_byte_float() => smallvec![Some(gradient.clone())],
         Op::Cast => smallvec![Some(gradient.cast(source.dtype()))],
         Op::Reshape => smallvec![Some(gradient.reshaped(shape, at))],
         Op::Permute { axes } => {
@@ -288,7 +290,10 @@ fn parts(result: &Tensor, sources: &Sources, gradient: &Tensor) -> Result<Parts>
 // Whether each part is a gradient of its operand. What was refused tells so itself.
 fn fits(parts: &[Option<Tensor>], of: &[Tensor]) -> bool {
     let fits = |(part, of): (&Option<Tensor>, &Tensor)| match part {
-        Some(part) => part.error().is_some() || part.shape() == of.shape() && part.dtype() == of.dtype(),
+        Some(part) => {
+            part.error().is_some()
+                || part.shape() == of.shape() && (part.dtype() == of.dtype() || of.dtype().is_byte_float())
+        }
         None => true,
     };
     parts.len() == of.len() && parts.iter().zip(of).all(fits)

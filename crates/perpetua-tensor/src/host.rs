@@ -52,6 +52,12 @@ impl Function for Along {
         let Some(x) = operands.first() else {
             return Err("it takes a tensor".into());
         };
+        if x.dtype().is_byte_float() {
+            return Err(format!(
+                "{} is for storage: cast first, to f32, f16 or bf16",
+                x.dtype()
+            ));
+        }
         let mut shape = x.shape().to_vec();
         let dtype = match self.0 {
             Kind::Order { .. } => DType::I32,

@@ -31,6 +31,7 @@ mod anomaly;
 #[cfg(any(feature = "nalgebra", feature = "ndarray"))]
 mod arrays;
 pub mod backends;
+mod byte_float;
 mod combine;
 mod compile;
 mod copy;

@@ -85,6 +85,21 @@ pub(crate) enum Op {
     Checkpoint(Arc<dyn Recorded>),
 }
 
+impl Op {
+    /// Whether it does more than to move elements, or to cast them.
+    pub(crate) fn computes(&self) -> bool {
+        matches!(
+            self,
+            Op::Unary(_)
+                | Op::Binary(_)
+                | Op::Segments { .. }
+                | Op::Reduce { .. }
+                | Op::Joined { .. }
+                | Op::Product
+        )
+    }
+}
+
 /// A tensor in a launch of a [`Function`].
 #[derive(Clone, Debug)]
 pub struct Argument<'a> {

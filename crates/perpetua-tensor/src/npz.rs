@@ -11,7 +11,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::error::{Error, Result};
-use crate::files::{Contents, failed, write};
+use crate::files::{Contents, failed, npy_of, write};
 use crate::node::Tensor;
 
 /// How names of arrays end in the archive.
@@ -94,7 +94,7 @@ fn unpacked(mut member: ZipFile<'_, impl Read>) -> std::result::Result<Vec<u8>, 
 /// Writes tensors with their names as `numpy.load` reads them, not compressed. Waits for the device. A file that is there is replaced by a whole one.
 ///
 /// # Errors
-/// As [`Tensor::to_vec`]; if NumPy lacks a type (`bf16`), a name is there twice, or the file cannot be written.
+/// As [`Tensor::to_vec`]; if NumPy lacks a type (`bf16`, floats of one byte), a name is there twice, or the file cannot be written.
 pub fn save_npz<'a, N: AsRef<str>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, &'a Tensor)>,
@@ -122,7 +122,7 @@ fn save<'a, N: AsRef<str>>(
     for (name, tensor) in tensors {
         let name = format!("{}{END}", name.as_ref());
         let bytes = tensor.to_bytes()?;
-        let file = npy::write(tensor.dtype(), tensor.shape(), &bytes);
+        let file = npy_of(tensor.dtype(), tensor.shape(), &bytes);
         let file = file.map_err(|cause| failed(path, format!("`{name}`: {cause}")))?;
         // Sizes of 4 GiB and more need a longer header.
         let is_large = u32::try_from(file.len()).is_err();

@@ -41,7 +41,7 @@ impl Reduction {
 
     /// What leaves the other value as it is: its bits.
     pub(crate) fn identity(self, dtype: DType) -> u64 {
-        reduce_identity(self.operator(), dtype)
+        reduce_identity(self.operator(), dtype.stored())
     }
 
     pub(crate) fn name(self) -> &'static str {

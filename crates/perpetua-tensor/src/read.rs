@@ -42,8 +42,11 @@ impl Tensor {
         Box::pin(async move { Ok(values(&reading?.await?)) })
     }
 
-    /// Its elements' bytes.
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+    /// Its elements' bytes, in the machine's order, the last axis varying fastest: of each type. Waits for the device.
+    ///
+    /// # Errors
+    /// As [`Tensor::realize`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.realize()?;
         match self.0.value() {
             Some(value) => value.read().map_err(|cause| self.device_error(cause)),
@@ -108,7 +111,7 @@ impl Tensor {
         if self.0.device.id() == device.id() {
             return Ok(self.clone());
         }
-        let copy = Tensor::from_bytes(&self.to_bytes()?, self.0.dtype, self.shape(), device, at);
+        let copy = Tensor::uploaded(&self.to_bytes()?, self.0.dtype, self.shape(), device, at);
         copy.check().map(|()| copy)
     }
 }

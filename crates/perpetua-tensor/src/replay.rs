@@ -178,7 +178,7 @@ impl Captured {
         for (at, ready) in self.steps.iter().enumerate() {
             let tensor = &self.graph.0[ready.output].tensor;
             let fits = |buffer: &DynBuffer| {
-                buffer.len() == tensor.len() as u64 && *buffer.element() == Type::Scalar(tensor.dtype())
+                buffer.len() == tensor.len() as u64 && *buffer.element() == Type::from(tensor.dtype())
             };
             let is_new = !matches!(ready.step, Step::Same(_));
             let found = spare.iter().position(fits).filter(|_| is_new);

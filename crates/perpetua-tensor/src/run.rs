@@ -219,13 +219,13 @@ impl Ready {
                     tensor.broken("its function gives another number of elements than its result has".into())
                 );
             }
-            let ty = Type::Scalar(tensor.dtype());
+            let ty: Type = tensor.dtype().into();
             return DynBuffer::upload(stream.device(), &ty, &found).map_err(failed);
         }
         let result = match spare {
             Some(spare) => spare,
             None => {
-                let ty = Type::Scalar(tensor.dtype());
+                let ty: Type = tensor.dtype().into();
                 DynBuffer::alloc(stream.device(), &ty, tensor.len() as u64).map_err(failed)?
             }
         };
@@ -273,7 +273,7 @@ impl Ready {
                 args.extend(built.given.sizes.iter().map(|size| KernelArg::from(*size)));
                 for (dtype, bits) in &built.given.numbers {
                     let bytes = bits.to_le_bytes();
-                    let value = KernelArg::value(&Type::Scalar(*dtype), &bytes[..dtype.size() as usize]);
+                    let value = KernelArg::value(&(*dtype).into(), &bytes[..dtype.size() as usize]);
                     args.push(value.map_err(failed)?);
                 }
                 stream.launch(kernel, built.config, &args).map_err(failed)?;

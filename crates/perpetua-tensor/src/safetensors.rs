@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::files::{Contents, failed, write};
 use crate::node::Tensor;
 
-const NAMES: [(&str, DType); 13] = [
+const NAMES: [(&str, DType); 15] = [
     ("BOOL", DType::Bool),
     ("U8", DType::U8),
     ("I8", DType::I8),
@@ -27,6 +27,8 @@ const NAMES: [(&str, DType); 13] = [
     ("U64", DType::U64),
     ("I64", DType::I64),
     ("F64", DType::F64),
+    ("F8_E4M3", DType::E4m3),
+    ("F8_E5M2", DType::E5m2),
 ];
 /// What stands in the header beside the tensors: texts by name.
 const METADATA: &str = "__metadata__";

@@ -40,6 +40,12 @@ impl Tensor {
             };
             return Tensor::with_error(error, device, at);
         }
+        if recorded.0.op.computes() {
+            let operands = recorded.0.sources();
+            if let Some(stored) = operands.iter().find(|operand| operand.0.dtype.is_byte_float()) {
+                return stored.for_storage(table::name_of(&recorded.0), at);
+            }
+        }
         if recorded.0.depth() > MOST_PENDING && !recorded.0.is_example {
             // What it is made of is computed now. If that fails, whoever looks at a value made of it gets the error.
             let sources = recorded.0.pending().unwrap_or_default();
@@ -79,6 +85,12 @@ impl Tensor {
             at: At(at),
         };
         Tensor::with_error(error, &self.0.device, at)
+    }
+
+    /// What computes with floats of one byte.
+    pub(crate) fn for_storage(&self, operation: &'static str, at: &'static Location<'static>) -> Tensor {
+        let rule = format!("{} is for storage: cast first, to f32, f16 or bf16", self.0.dtype);
+        self.refuse(operation, &[], rule, at)
     }
 
     pub(crate) fn with_error(error: Error, device: &Device, at: &'static Location<'static>) -> Tensor {
@@ -131,7 +143,8 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// The same elements as another type: as Rust's `as`, to `bool` by comparison with zero.
+    /// The same elements as another type: as Rust's `as`, to `bool` by comparison with zero, to floats of one byte the nearest one, of two the even one: NaN for
+    /// what is beyond the greatest `e4m3` (448), infinity for what is beyond the greatest `e5m2` (57,344).
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Tensor {
         self.cast_at(dtype, here!())
@@ -141,6 +154,9 @@ impl Tensor {
         let own = self.0.dtype;
         if own == dtype || self.error().is_some() {
             return self.clone();
+        }
+        if dtype == DType::Bool && own.is_byte_float() {
+            return self.cast_at(DType::F32, at).cast_at(dtype, at);
         }
         if dtype == DType::Bool {
             let zero = self.fixed(0.0, at);
@@ -166,11 +182,14 @@ impl Tensor {
         if self.error().is_some() {
             return self.clone();
         }
-        if !row.domain.contains(self.0.dtype) {
+        if self.0.dtype.is_byte_float() {
+            return self.for_storage(table::name_of_unary(op), at);
+        }
+        if !row.domain.contains(self.0.dtype.stored()) {
             let rule = format!("it is defined for {}: cast the operand", row.domain.describe());
             return self.refuse(table::name_of_unary(op), &[], rule, at);
         }
-        let dtype = perpetua_ir::ops::eval::result_scalar(row.result, self.0.dtype);
+        let dtype = perpetua_ir::ops::eval::result_scalar(row.result, self.0.dtype.stored()).into();
         let ty = (self.0.shape.clone(), dtype);
         Tensor::record(Op::Unary(op), smallvec![self.clone()], ty, &self.0.device, at)
     }
@@ -183,11 +202,14 @@ impl Tensor {
                 return operand.clone();
             }
         }
-        if !row.domain.contains(self.0.dtype) {
+        if self.0.dtype.is_byte_float() {
+            return self.for_storage(table::name_of_binary(op, self.0.dtype), at);
+        }
+        if !row.domain.contains(self.0.dtype.stored()) {
             let rule = format!("it is defined for {}: cast the operands", row.domain.describe());
             return self.refuse(table::name_of_binary(op, self.0.dtype), &[other], rule, at);
         }
-        let dtype = perpetua_ir::ops::eval::result_scalar(row.result, self.0.dtype);
+        let dtype = perpetua_ir::ops::eval::result_scalar(row.result, self.0.dtype.stored()).into();
         let ty = (self.0.shape.clone(), dtype);
         let sources = smallvec![self.clone(), other.clone()];
         Tensor::record(Op::Binary(op), sources, ty, &self.0.device, at)
@@ -225,7 +247,12 @@ impl Tensor {
             ));
         }
         let Some(dtype) = promote(self.0.dtype, other.0.dtype) else {
-            return refuse("no integer type holds all values of both: cast one".into());
+            return refuse(match (self.0.dtype, other.0.dtype) {
+                (a, b) if a.is_byte_float() || b.is_byte_float() => {
+                    "floats of one byte are for storage: cast first, to f32, f16 or bf16".into()
+                }
+                _ => "no integer type holds all values of both: cast one".into(),
+            });
         };
         let Some(shape) = broadcast(&self.0.shape, &other.0.shape) else {
             return refuse(

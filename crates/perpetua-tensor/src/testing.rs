@@ -4,7 +4,7 @@
 use perpetua_device::Device;
 use perpetua_ir::back::{Capabilities, Target, render};
 use perpetua_ir::math::philox::philox;
-use perpetua_ir::ops::eval::{eval_binary, eval_cast, eval_ternary, eval_unary};
+use perpetua_ir::ops::eval::{eval_binary, eval_ternary, eval_unary};
 use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 use crate::dtype::DType;
@@ -67,6 +67,11 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
         u64::from_le_bytes(wide)
     });
     Ok(each.collect())
+}
+
+/// An element's bits as another type, by the types' definitions.
+pub fn cast(from: DType, to: DType, bits: u64) -> u64 {
+    crate::dtype::cast(from, to, bits)
 }
 
 /// Computes tensors, every operation by a kernel of its own.
@@ -147,10 +152,11 @@ pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
 fn combine(how: Reduction, ty: DType, a: u64, b: u64) -> Option<u64> {
     let (op, takes_first) = how.binary();
     match takes_first.filter(|_| ty.is_float()) {
-        None => eval_binary(op, ty, a, b).ok(),
+        None => eval_binary(op, ty.stored(), a, b).ok(),
         Some(takes_first) => {
-            let first = eval_binary(takes_first, ty, a, b).ok()? | eval_unary(UnaryOp::IsNan, ty, a);
-            Some(eval_ternary(TernaryOp::Select, ty, first, a, b))
+            let first = eval_binary(takes_first, ty.stored(), a, b).ok()?
+                | eval_unary(UnaryOp::IsNan, ty.stored(), a);
+            Some(eval_ternary(TernaryOp::Select, ty.stored(), first, a, b))
         }
     }
 }
@@ -225,13 +231,17 @@ impl Plain<'_> {
             }
             Op::Unary(op) => {
                 let (x, of) = self.source(0)?;
-                Some(x.iter().map(|x| eval_unary(*op, of.dtype(), *x)).collect())
+                Some(
+                    x.iter()
+                        .map(|x| eval_unary(*op, of.dtype().stored(), *x))
+                        .collect(),
+                )
             }
             Op::Binary(op) => {
                 let ((x, of), (y, _)) = (self.source(0)?, self.source(1)?);
                 let pairs = x.iter().zip(y);
                 pairs
-                    .map(|(x, y)| eval_binary(*op, of.dtype(), *x, *y).ok())
+                    .map(|(x, y)| eval_binary(*op, of.dtype().stored(), *x, *y).ok())
                     .collect()
             }
             Op::Select => {
@@ -240,7 +250,7 @@ impl Plain<'_> {
             }
             Op::Cast => {
                 let (x, of) = self.source(0)?;
-                Some(x.iter().map(|x| eval_cast(of.dtype(), node.dtype, *x)).collect())
+                Some(x.iter().map(|x| cast(of.dtype(), node.dtype, *x)).collect())
             }
             Op::Same | Op::Variable | Op::Joined { .. } | Op::Reshape | Op::Hook(_) | Op::Checkpoint(_) => {
                 Some(self.source(0)?.0.to_vec())
@@ -318,10 +328,10 @@ impl Plain<'_> {
             let mut sum = how.identity(ty);
             for place in begin[run]..end[run] {
                 at[0] = place as usize;
-                let x = eval_cast(source.dtype(), ty, x[flat(source.shape(), &at)]);
+                let x = cast(source.dtype(), ty, x[flat(source.shape(), &at)]);
                 sum = combine(how, ty, sum, x)?;
             }
-            Some(eval_cast(ty, node.dtype, sum))
+            Some(cast(ty, node.dtype, sum))
         };
         (0..count(&node.shape)).map(element).collect()
     }
@@ -335,7 +345,7 @@ impl Plain<'_> {
         for (i, x) in x.iter().enumerate() {
             let mut at = along(from, i);
             axes.iter().for_each(|axis| at[*axis] = 0);
-            rows[flat(&node.shape, &at)].push(eval_cast(dtype, ty, *x));
+            rows[flat(&node.shape, &at)].push(cast(dtype, ty, *x));
         }
         let combine = |a, b| combine(how, ty, a, b);
         let identity = how.identity(ty);
@@ -356,7 +366,7 @@ impl Plain<'_> {
                 }
                 partial.truncate(half);
             }
-            Some(eval_cast(ty, node.dtype, partial[0]))
+            Some(cast(ty, node.dtype, partial[0]))
         };
         rows.iter().map(row).collect()
     }
@@ -370,17 +380,17 @@ impl Plain<'_> {
             DType::F16 | DType::BF16 => DType::F32,
             other => other,
         };
-        let wide = |bits: u64| eval_cast(node.dtype, ty, bits);
+        let wide = |bits: u64| cast(node.dtype, ty, bits);
         let element = |i: usize| -> Option<u64> {
             let (batch, row, column) = (i / (m * n), i / n % m, i % n);
             let mut sum = 0;
             for k in 0..inner {
                 let a = wide(x[(batch * m + row) * inner + k]);
                 let b = wide(y[(batch * inner + k) * n + column]);
-                let product = eval_binary(BinaryOp::Mul, ty, a, b).ok()?;
-                sum = eval_binary(BinaryOp::Add, ty, sum, product).ok()?;
+                let product = eval_binary(BinaryOp::Mul, ty.stored(), a, b).ok()?;
+                sum = eval_binary(BinaryOp::Add, ty.stored(), sum, product).ok()?;
             }
-            Some(eval_cast(ty, node.dtype, sum))
+            Some(cast(ty, node.dtype, sum))
         };
         (0..count(&node.shape)).map(element).collect()
     }

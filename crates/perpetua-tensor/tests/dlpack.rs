@@ -265,7 +265,7 @@ fn numpy_sees_the_same_memory() {
         .map(|(_, dtype)| {
             let numbers: Vec<u64> = (0..6)
                 .map(|i| {
-                    perpetua_ir::ops::eval::eval_cast(
+                    perpetua_tensor::testing::cast(
                         DType::I32,
                         *dtype,
                         i % if *dtype == DType::Bool { 2 } else { 6 },
@@ -353,7 +353,7 @@ fn numpy_sees_the_same_memory() {
         assert_eq!((x.shape(), x.dtype()), (&[3usize, 2][..], dtype));
         let expected = [19, 7, 21, 9, 23, 11].map(|i| {
             let number = if dtype == DType::Bool { 1 } else { i };
-            perpetua_ir::ops::eval::eval_cast(DType::I32, dtype, number)
+            perpetua_tensor::testing::cast(DType::I32, dtype, number)
         });
         assert_eq!(bits(&x), expected, "{dtype}");
         drop(x);

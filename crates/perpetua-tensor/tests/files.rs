@@ -150,7 +150,7 @@ fn broken_files_are_errors() {
         format!(r#"{{"x":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{place}}}}}"#)
     };
     refused(
-        &with(&one("F8_E4M3", "[1]", "[0,1]"), &[0]),
+        &with(&one("F8_E8M0", "[1]", "[0,1]"), &[0]),
         "a type that tensors lack",
     );
     refused(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use perpetua_ir::ir::{
-    Access, Axis, Base, Builtin, DeviceOp, Effect, Inst, Kernel, KernelBuilder, LocalId, Place as Memory,
+    Access, Axis, Base, Builtin, DeviceOp, Effect, Inst, Kernel, KernelBuilder, LocalId, Op, Place as Memory,
     Type, TypeError, Value,
 };
 use perpetua_ir::math::philox::{Words, philox_of};
@@ -49,10 +49,10 @@ pub(super) struct Emitter<'a> {
 pub(crate) fn kernel(recipe: &Recipe) -> Result<Kernel> {
     let mut k = KernelBuilder::new(name(recipe));
     let (_, ty) = recipe.steps[recipe.value as usize];
-    let output = k.buffer("result", Type::Scalar(ty), Access::ReadWrite);
+    let output = k.buffer("result", ty.into(), Access::ReadWrite);
     let inputs = recipe.inputs.iter().enumerate();
     let inputs = inputs
-        .map(|(i, ty)| k.buffer(format!("input{i}"), Type::Scalar(*ty), Access::Read))
+        .map(|(i, ty)| k.buffer(format!("input{i}"), (*ty).into(), Access::Read))
         .collect();
     let mut scope = Scope::default();
     for wants_sizes in [true, false] {
@@ -62,7 +62,7 @@ pub(crate) fn kernel(recipe: &Recipe) -> Result<Kernel> {
                 Step::Number(at) if !wants_sizes => format!("number{at}"),
                 _ => continue,
             };
-            scope.values.insert(id as Id, k.param(name, Type::Scalar(*ty)));
+            scope.values.insert(id as Id, k.param(name, (*ty).into()));
         }
     }
     let mut emitter = Emitter {
@@ -177,12 +177,13 @@ impl Emitter<'_> {
                 return Ok(found.map(|(_, value)| *value));
             }
             (Step::Reduced(at), _) => return Ok(scope.reduced.get(at as usize).copied()),
-            (Step::Fixed(bits), _) => self.k.constant(ty, bits),
+            (Step::Fixed(bits), _) => self.k.constant(ty.stored(), bits),
             (Step::Load(input, _), &[at]) => self.k.load(Memory::element(self.inputs[input as usize], at))?,
             (Step::Unary(op, _), &[a]) => self.k.unary(op, a)?,
             (Step::Binary(op, ..), &[a, b]) => self.k.binary(op, a, b)?,
             (Step::Select(..), &[a, b, c]) => self.k.ternary(TernaryOp::Select, a, b, c)?,
-            (Step::Cast(_), &[a]) => self.k.cast(ty, a)?,
+            (Step::Cast(_), &[a]) => self.k.cast(ty.stored(), a)?,
+            (Step::Bits(_), &[a]) => self.k.op(Op::Bitcast(ty.stored(), a))?,
             (Step::Random(..), &[index, a, b, c, d]) => {
                 let first = self.constant(0);
                 philox_of(self, [index, first], [a, b], [c, d])?

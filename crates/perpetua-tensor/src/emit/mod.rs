@@ -1,6 +1,7 @@
 //! Generates kernels: [`build`] makes a recipe of a group of a graph, [`kernel`] a kernel of the IR of a recipe.
 
 mod build;
+mod byte_float;
 mod index;
 mod kernel;
 mod lookup;

@@ -54,7 +54,7 @@ impl Emitter<'_> {
             each.collect()
         };
         let (rows, columns) = (along(self, Axis::Y, y, m)?, along(self, Axis::X, x, n)?);
-        let shape = Type::array(Type::Scalar(ty), side * lanes);
+        let shape = Type::array(ty.into(), side * lanes);
         let tiles = Tiles {
             per_lane,
             side,
@@ -64,10 +64,10 @@ impl Emitter<'_> {
             columns,
             shared: ["left", "right"].map(|name| self.k.shared(name, shape.clone())),
         };
-        let zero = self.k.constant(ty, 0);
+        let zero = self.k.constant(ty.stored(), 0);
         let mut sums: Vec<LocalId> = Vec::new();
         for _ in 0..per_lane * per_lane {
-            let sum = self.k.local("sum", Type::Scalar(ty));
+            let sum = self.k.local("sum", ty.into());
             self.k.store(Memory::local(sum), zero)?;
             sums.push(sum);
         }
@@ -117,14 +117,14 @@ impl Emitter<'_> {
         inner: Value,
     ) -> Result<()> {
         let lanes = TILE as u32;
-        let zero = self.k.constant(product.ty, 0);
+        let zero = self.k.constant(product.ty.stored(), 0);
         for (place, lane) in [tiles.x, tiles.y].into_iter().enumerate() {
             let along = self.k.binary(BinaryOp::Add, begin, lane)?;
             let is_along = self.k.binary(BinaryOp::Lt, along, inner)?;
             let lines = if place == 0 { &tiles.rows } else { &tiles.columns };
             for (i, (line, has_line)) in lines.iter().enumerate() {
                 let is_inside = self.k.binary(BinaryOp::And, is_along, *has_line)?;
-                let element = self.k.local("element", Type::Scalar(product.ty));
+                let element = self.k.local("element", product.ty.into());
                 self.k.store(Memory::local(element), zero)?;
                 let (at, pitch) = match place {
                     0 => (Place::Row, lanes),

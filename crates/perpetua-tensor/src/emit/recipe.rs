@@ -32,6 +32,8 @@ pub(crate) enum Step {
     Binary(BinaryOp, Id, Id),
     Select(Id, Id, Id),
     Cast(Id),
+    /// The same bits.
+    Bits(Id),
     /// Random bits of an index, by the seed's and the stream's halves.
     Random(Id, [Id; 4]),
 }
@@ -58,7 +60,9 @@ impl Step {
             Step::Place(_) | Step::Size(_) | Step::Number(_) | Step::Fixed(_) | Step::Reduced(_) => {
                 SmallVec::new()
             }
-            Step::Load(_, a) | Step::Unary(_, a) | Step::Cast(a) => SmallVec::from_slice(&[a]),
+            Step::Load(_, a) | Step::Unary(_, a) | Step::Cast(a) | Step::Bits(a) => {
+                SmallVec::from_slice(&[a])
+            }
             Step::Binary(_, a, b) => SmallVec::from_slice(&[a, b]),
             Step::Select(a, b, c) => SmallVec::from_slice(&[a, b, c]),
             Step::Random(a, [b, c, d, e]) => SmallVec::from_slice(&[a, b, c, d, e]),
@@ -70,6 +74,7 @@ impl Step {
             Step::Load(input, a) => Step::Load(input, of(a)),
             Step::Unary(op, a) => Step::Unary(op, of(a)),
             Step::Cast(a) => Step::Cast(of(a)),
+            Step::Bits(a) => Step::Bits(of(a)),
             Step::Binary(op, a, b) => Step::Binary(op, of(a), of(b)),
             Step::Select(a, b, c) => Step::Select(of(a), of(b), of(c)),
             Step::Random(a, rest) => Step::Random(of(a), rest.map(of)),
@@ -191,7 +196,7 @@ impl Steps {
     }
 
     pub(crate) fn unary(&mut self, op: UnaryOp, a: Id) -> Id {
-        let ty = result_scalar(op.row().result, self.ty(a));
+        let ty = result_scalar(op.row().result, self.ty(a).stored()).into();
         self.push(Step::Unary(op, a), ty)
     }
 
@@ -199,7 +204,7 @@ impl Steps {
         if let Some(simple) = self.simple(op, a, b) {
             return simple;
         }
-        let ty = result_scalar(op.row().result, self.ty(a));
+        let ty = result_scalar(op.row().result, self.ty(a).stored()).into();
         self.push(Step::Binary(op, a, b), ty)
     }
 
@@ -233,6 +238,14 @@ impl Steps {
         let own = self.ty(a);
         match own == ty {
             true => a,
+            false if let Some(float) = own.byte_float() => {
+                let wide = self.widened(float, a);
+                self.cast(wide, ty)
+            }
+            false if let Some(float) = ty.byte_float() => {
+                let wide = self.cast_to_odd(a);
+                self.narrowed(float, wide, ty)
+            }
             // As in Rust, by way of an integer.
             false if own == DType::Bool && ty.is_float() => {
                 let whole = self.push(Step::Cast(a), DType::U32);

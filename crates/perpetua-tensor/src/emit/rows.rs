@@ -49,8 +49,8 @@ impl Emitter<'_> {
         };
         for (number, stage) in stages.iter().enumerate() {
             self.prepare(&mut scope, &[stage.value])?;
-            let sum = self.k.local("combined", Type::Scalar(stage.ty));
-            let identity = self.k.constant(stage.ty, stage.how.identity(stage.ty));
+            let sum = self.k.local("combined", stage.ty.into());
+            let identity = self.k.constant(stage.ty.stored(), stage.how.identity(stage.ty));
             self.k.store(Memory::local(sum), identity)?;
             self.count(first, columns, step, |own, lane| {
                 let mut scope = scope.at(&[(Place::Lane, lane)]);
@@ -84,7 +84,7 @@ impl Emitter<'_> {
 
     // The lanes' partial results become one, which all have: the first half meets the second, until one is left.
     fn meet(&mut self, number: usize, stage: &Stage, lane: Value, own: Value) -> Result<Value> {
-        let ty = Type::array(Type::Scalar(stage.ty), LANES as u32);
+        let ty = Type::array(stage.ty.into(), LANES as u32);
         let shared = self.k.shared(format!("partial{number}"), ty);
         self.k.store(Memory::element(shared, lane), own)?;
         let mut left = LANES as u32 / 2;

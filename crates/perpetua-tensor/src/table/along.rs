@@ -95,6 +95,9 @@ fn cumulative(name: &'static str, how: Reduction, x: &Tensor, axis: isize) -> Te
     if is_extreme && x.dtype() == DType::Bool {
         return x.refuse(name, &[], "bool has no order: cast it", at);
     }
+    if x.dtype().is_byte_float() {
+        return x.for_storage(name, at);
+    }
     let all = x.cast(how.accumulator(x.dtype())).moveaxis(axis as isize, -1);
     let done = all.cumulative_on_host(how, at);
     let done = done.unwrap_or_else(|| cumulative_rows(&all, how, at));

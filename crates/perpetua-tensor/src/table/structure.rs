@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
         SAME,
         "given",
         &["the gradient, cast back; none from or to integers"],
-        "The same elements as another type: as Rust's `as`.",
+        "The same elements as another type: as Rust's `as`; as floats of one byte the nearest one, of two the even one.",
     ),
     row(
         "detach",

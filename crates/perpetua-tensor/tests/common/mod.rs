@@ -1,7 +1,6 @@
 //! Where tests compute, and values to compute with.
 
 use perpetua_device::{BackendKind, Device};
-use perpetua_ir::ops::eval::eval_cast;
 use perpetua_tensor::{DType, Tensor};
 
 /// A device of each backend: the CPU; wgpu where it is built in, which then must be there, in software at least; CUDA where there is a device, or where
@@ -58,7 +57,7 @@ pub(crate) fn agree(device: &Device, dtype: DType, size: f64, a: u64, b: u64) ->
 }
 
 fn float(dtype: DType, bits: u64) -> f64 {
-    f64::from_bits(eval_cast(dtype, DType::F64, bits))
+    f64::from_bits(perpetua_tensor::testing::cast(dtype, DType::F64, bits))
 }
 
 /// Holds a tensor that a device computes against plain evaluation.
@@ -104,7 +103,7 @@ pub(crate) fn values(dtype: DType, shape: &[usize], seed: usize, device: &Device
         }
     };
     let count: usize = shape.iter().product();
-    let bits = (0..count).map(|i| eval_cast(DType::F64, dtype, number(i).to_bits()));
+    let bits = (0..count).map(|i| perpetua_tensor::testing::cast(DType::F64, dtype, number(i).to_bits()));
     let bits: Vec<u64> = match dtype {
         DType::Bool => (0..count)
             .map(|i| u64::from((i + seed).is_multiple_of(3)))
@@ -141,5 +140,9 @@ pub(crate) fn from_bits(dtype: DType, bits: &[u64], shape: &[usize], device: &De
         DType::BF16 => of!(bf16, b => bf16::from_bits(*b as u16)),
         DType::F32 => of!(f32, b => f32::from_bits(*b as u32)),
         DType::F64 => of!(f64, b => f64::from_bits(*b)),
+        DType::E4m3 | DType::E5m2 => {
+            let bytes: Vec<u8> = bits.iter().map(|b| *b as u8).collect();
+            Tensor::from_bytes(&bytes, dtype, shape, device)
+        }
     }
 }
