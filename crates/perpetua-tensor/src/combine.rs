@@ -113,18 +113,24 @@ impl Combine {
                 }
             }),
             inner => {
-                let columns = parts.chunks_mut(inner).enumerate().flat_map(|(number, own)| {
-                    let columns = own.chunks_mut(ABREAST).enumerate();
-                    columns.map(move |(place, own)| (number, place * ABREAST, own))
-                });
-                crate::spread::each(size_of_val(values), columns, |(number, column, own)| {
-                    in_columns(
-                        &values[self.part(number)],
-                        [inner, column, self.lanes[0]],
-                        [0, 1],
-                        way,
-                        own,
-                    );
+                let some = crate::spread::at_once(size_of_val(values) * inner / parts.len().max(1));
+                // Several parts, or some columns of one.
+                let width = if some > 1 { some * inner } else { ABREAST };
+                let pieces = parts
+                    .chunks_mut(some * inner)
+                    .enumerate()
+                    .flat_map(|(place, own)| {
+                        let columns = own.chunks_mut(width).enumerate();
+                        columns.map(move |(column, own)| (place * some, column * width, own))
+                    });
+                crate::spread::each(size_of_val(values), pieces, |(first, begin, own)| {
+                    for (number, own) in (first..).zip(own.chunks_mut(inner)) {
+                        let values = &values[self.part(number)];
+                        for (place, own) in own.chunks_mut(ABREAST).enumerate() {
+                            let column = begin + place * ABREAST;
+                            in_columns(values, [inner, column, self.lanes[0]], [0, 1], way, own);
+                        }
+                    }
                 });
             }
         }

@@ -110,11 +110,14 @@ impl OnHost for Along {
 fn cumulative<T: Number>(x: &HostValues<'_>, n: usize, how: Reduction) -> Vec<u8> {
     let mut all = x.values::<T>();
     let identity = T::from_bits_of(how.identity(x.dtype));
-    crate::spread::each(x.bytes.len(), all.chunks_mut(n), |row| match how {
-        Reduction::Sum => runs(row, identity, T::sum),
-        Reduction::Product => runs(row, identity, T::product),
-        Reduction::Max => runs(row, identity, T::high),
-        Reduction::Min => runs(row, identity, T::low),
+    let some = n * crate::spread::at_once(n * size_of::<T>());
+    crate::spread::each(x.bytes.len(), all.chunks_mut(some), |rows| {
+        rows.chunks_mut(n).for_each(|row| match how {
+            Reduction::Sum => runs(row, identity, T::sum),
+            Reduction::Product => runs(row, identity, T::product),
+            Reduction::Max => runs(row, identity, T::high),
+            Reduction::Min => runs(row, identity, T::low),
+        });
     });
     bytemuck::cast_slice(&all).to_vec()
 }

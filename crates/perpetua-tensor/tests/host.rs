@@ -80,6 +80,30 @@ fn the_host_gives_the_bits_of_kernels() {
 }
 
 #[test]
+fn small_rows_are_accumulated_as_each_by_itself() {
+    let device = cpu();
+    let x = values(DType::F32, &[40_001, 7], 3, &device);
+    let nan_as_one = |x: &Tensor| x.isnan().select(f32::NAN, x).to_vec::<f32>().expect("floats");
+    let expected: Vec<u32> = x
+        .to_vec::<f32>()
+        .expect("floats")
+        .chunks(7)
+        .flat_map(|row| {
+            // Each meets the one before it, then the one two before, then four before.
+            let mut own = row.to_vec();
+            for by in [1, 2, 4] {
+                let before = own.clone();
+                (0..7).for_each(|at| own[at] += if at < by { 0.0 } else { before[at - by] });
+            }
+            own.into_iter()
+                .map(|x| if x.is_nan() { f32::NAN } else { x }.to_bits())
+        })
+        .collect();
+    let found: Vec<u32> = nan_as_one(&x.cumsum(1)).iter().map(|x| x.to_bits()).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn the_host_combines_in_the_order_of_kernels() {
     let device = cpu();
     let bits = |x: &Tensor| perpetua_tensor::testing::bits(x).unwrap_or_else(|error| panic!("{error}"));
@@ -92,7 +116,7 @@ fn the_host_combines_in_the_order_of_kernels() {
         DType::U64,
         DType::Bool,
     ];
-    let cases: [(&[usize], &[isize]); 12] = [
+    let cases: [(&[usize], &[isize]); 14] = [
         (&[20_000], &[0]),
         (&[3, 20_001], &[1]),
         (&[2000, 17], &[0]),
@@ -106,6 +130,9 @@ fn the_host_combines_in_the_order_of_kernels() {
         // So large that threads share them.
         (&[700, 530], &[0]),
         (&[700, 530], &[1]),
+        // Of small rows a thread has many at a time.
+        (&[9001, 5, 9], &[1]),
+        (&[40_001, 11], &[1]),
     ];
     for dtype in types {
         let mut all = cases
