@@ -6,6 +6,7 @@
     reason = "what fails in a helper fails a test"
 )]
 
+#[cfg(feature = "linalg")]
 #[path = "algebra/cases.rs"]
 mod algebra;
 mod common;
@@ -160,12 +161,16 @@ fn every_differentiable_row_has_the_derivative_of_differences() {
 
 #[test]
 fn every_composed_row_has_the_derivative_of_differences() {
-    let device = cpu();
     let at = [0.7, 2.3, -1.9, 0.4, 1.1, 2.6];
-    for row in table::composed() {
+    // In `f32` differences are too coarse for what is made of so many operations.
+    let exact = devices().into_iter().filter(|device| has(device, DType::F64));
+    for (device, row) in exact.flat_map(|device| table::composed().map(move |row| (device.clone(), row))) {
         let found = composed(row.name, &Tensor::from_slice(&at, [at.len()], &device));
-        if found.is_some() {
-            check(row.name, &device, &at, |x| composed(row.name, x).expect(row.name));
+        if let Some(found) = found {
+            // The host's functions of matrices are refused elsewhere.
+            if device.backend() == BackendKind::Cpu || found.check().is_ok() {
+                check(row.name, &device, &at, |x| composed(row.name, x).expect(row.name));
+            }
             continue;
         }
         // Or PyTorch's derivative is known (`torch.rs`).
@@ -337,6 +342,7 @@ fn composed(name: &str, x: &Tensor) -> Option<Tensor> {
             let classes = Tensor::from_slice(&[2u8, 0], [2], x.device());
             x.reshape([2, 3]).cross_entropy(&classes)
         }
+        #[cfg(feature = "linalg")]
         _ if algebra::composed(name, x).is_some() => return algebra::composed(name, x),
         _ => {
             named!(positive() flatten() square() sign() maximum(y()) minimum(y()) clip(-1.0, 2.0) remainder(y()) floor_divide(y()) logaddexp(y()) relu()

@@ -13,7 +13,7 @@ use xshell::{Shell, cmd};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Features to build with, each in those packages that have it.
-    #[arg(long, value_delimiter = ',', default_value = "cuda,wgpu,testing")]
+    #[arg(long, value_delimiter = ',', default_value = "cuda,wgpu,testing,tensor")]
     features: Vec<String>,
     /// Carry Debian's Vulkan loader and what it needs, for a machine that lacks it.
     #[arg(long)]
@@ -92,12 +92,13 @@ const ROWS: [Row; 9] = [
     Row {
         package: "perpetua",
         kinds: &[Kind::Tests, Kind::Benches, Kind::Programs],
-        // Examples' tests build and start them; the bundle has the bank alone.
+        // Examples' tests build and start them; the bundle has the bank, and the digits with their own tests.
         leave_out: &[
             "actor_examples",
             "expansion",
             "kernel_examples",
             "native",
+            "order_book",
             "tensor_examples",
         ],
     },
@@ -143,7 +144,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ("benches", &["bench", "--no-run", "--benches"], &[Kind::Benches]),
         (
             "programs",
-            &["build", "--bins", "--example", "bank"],
+            &["build", "--bins", "--example", "bank", "--example", "digits"],
             &[Kind::Programs],
         ),
     ] {
@@ -251,8 +252,9 @@ fn wanted(
     let (row, target) = (rows[at], &artifact.target);
     let kind = match target.kind.first()? {
         TargetKind::Test => Kind::Tests,
+        TargetKind::Example if artifact.profile.test => Kind::Tests,
         TargetKind::Bench => Kind::Benches,
-        TargetKind::Bin | TargetKind::Example if !artifact.profile.test => Kind::Programs,
+        TargetKind::Bin | TargetKind::Example => Kind::Programs,
         TargetKind::Lib if artifact.profile.test => Kind::Unit,
         _ => return None,
     };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test and benchmark of this bundle, and the bank, on a machine without Rust, and prints a table.
+# Runs every test and benchmark of this bundle, the bank, and the digits, on a machine without Rust, and prints a table.
 #
 #   run.sh [--only TEXT] [--tests] [--benches] [--timeout SECONDS] [--logs FOLDER] [--install-vulkan-loader]
 #
@@ -63,7 +63,7 @@ row='%-44s %-7s %7s %7s %8s %8s\n'
 printf "$row" name result passed failed skipped seconds
 for part in $parts; do
     found=("$programs/$part"/*)
-    [ "$part" = tests ] && found+=("$programs/programs/bank")
+    [ "$part" = tests ] && found+=("$programs/programs/bank" "$programs/programs/digits")
     for program in "${found[@]}"; do
         name=$(basename "$program")
         [ -f "$program" ] && [[ "$name" == *"$only"* ]] || continue
@@ -71,6 +71,7 @@ for part in $parts; do
         arguments=()
         [ "$part" = benches ] && arguments=(--bench)
         [ "$name" = bank ] && arguments=(--backend "${PERPETUA_ACTORS_ON:-cpu}" --kills 20)
+        [ "$name" = digits ] && arguments=("${PERPETUA_MUST_OPEN:-cpu}")
         started=$(date +%s.%N)
         (cd "$logs" && timeout --kill-after=10 "$limit" "$program" "${arguments[@]}") >"$log" 2>&1
         status=$?

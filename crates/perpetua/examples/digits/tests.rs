@@ -1,4 +1,4 @@
-//! One short fold of the digits, on the CPU and on wgpu: trained and recognised the same.
+//! One short fold of the digits, on the CPU, wgpu and CUDA: trained and recognised the same.
 
 // Tests may unwrap: a failed expectation is the report.
 #![allow(clippy::unwrap_used)]
@@ -40,11 +40,21 @@ fn a_short_fold_learns() {
     let share = |kind| recognised(&lines, 0, 6, &Device::new(kind, 0).unwrap()).unwrap();
     let share_cpu = share(BackendKind::Cpu);
     assert!(share_cpu > 0.9, "{share_cpu}");
-    if cfg!(feature = "wgpu") {
-        let share_wgpu = share(BackendKind::Wgpu);
+    let others = [
+        (BackendKind::Wgpu, cfg!(feature = "wgpu")),
+        // Where there is a device, or must be.
+        (
+            BackendKind::Cuda,
+            cfg!(feature = "cuda")
+                && (Device::new(BackendKind::Cuda, 0).is_ok()
+                    || std::env::var("PERPETUA_MUST_OPEN").is_ok_and(|kind| kind == "cuda")),
+        ),
+    ];
+    for (kind, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
+        let share = share(kind);
         assert!(
-            (share_wgpu - share_cpu).abs() < 0.02,
-            "{share_wgpu} on wgpu, {share_cpu} on the CPU"
+            (share - share_cpu).abs() < 0.02,
+            "{share} on {kind:?}, {share_cpu} on the CPU"
         );
     }
 }
