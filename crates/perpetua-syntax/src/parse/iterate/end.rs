@@ -127,6 +127,8 @@ impl Reader {
             _ => None,
         };
         let Some((first, (mut stmts, looped))) = read else {
+            // What it would make may be what is wrong, as in `collect::<Vec<f32>>()`.
+            self.read_turbofish(call);
             self.refuse_named(&call.method, Refusal::Iterator, &name);
             return ExprKind::Tuple(Vec::new());
         };
@@ -137,6 +139,14 @@ impl Reader {
         ExprKind::Block {
             label: None,
             block: block(line, stmts, Some(last.unwrap_or_else(|| end.result()))),
+        }
+    }
+
+    /// The type that stands behind a method's name.
+    fn read_turbofish(&mut self, call: &syn::ExprMethodCall) -> Type {
+        match call.turbofish.as_ref().and_then(|fish| fish.args.first()) {
+            Some(syn::GenericArgument::Type(ty)) => self.read_type(ty),
+            _ => Type::Infer,
         }
     }
 
@@ -159,10 +169,7 @@ impl Reader {
                 return (number(line, 0), looped);
             }
         };
-        let ty = match call.turbofish.as_ref().and_then(|fish| fish.args.first()) {
-            Some(syn::GenericArgument::Type(ty)) => self.read_type(ty),
-            _ => Type::Infer,
-        };
+        let ty = self.read_turbofish(call);
         let via = Some(via.to_owned());
         let start = ExprKind::TypeCall {
             member: Box::new(TypeMember { ty, via, name }),
