@@ -135,6 +135,11 @@ fn parted(x: &[u32], y: &mut [u32]) {
         none = &x[i..i + k as usize + 1];
     }
     let (at, text): (u32, &[u8]) = if x[i] % 2 == 0 { (3, b"no") } else { (4, b"yes") };
+    let empty: &[u32] = &[];
+    all ^= empty.first().copied().unwrap_or(7) << 3 ^ empty.get(i).map_or(3, |v| *v) << 5;
+    let tails: [&[u8]; 3] = [b"a", b"bcd", b""];
+    let tail = tails[(x[i] % 3) as usize];
+    all ^= (tail.len() as u32) << 20 ^ tail.first().map_or(1, |byte| u32::from(*byte)) << 23;
     y[i] = all ^ at << 9 ^ (text.len() as u32) << 12;
 }
 

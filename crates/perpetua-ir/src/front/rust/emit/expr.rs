@@ -247,6 +247,9 @@ impl Emitter<'_> {
             ExprKind::Ref(inner) => {
                 if !matches!(e.ty, Ty::Ref(true, _)) {
                     return match constant_array(inner, &self.ty(&inner.ty)) {
+                        Some(ConstValue::Array(of, none)) if none.is_empty() => {
+                            self.empty_part(&of, e.line).map(|part| Val::Ref(Src::Part(part)))
+                        }
                         Some(array) => Ok(Val::Ref(Src::Constant("literal".into(), Rc::new(array)))),
                         None => self.ref_expr(inner),
                     };

@@ -6,7 +6,7 @@ use super::tidy::WHICH;
 use super::value::is_stored;
 use super::value::{Binding, Chosen, Meant, Part, Slot, Src, Val};
 use super::{Emitter, Result};
-use crate::front::rust::describe::ConstValue;
+use crate::front::rust::describe::{ConstValue, TypeDesc};
 use crate::front::rust::error::LowerError;
 use crate::front::rust::infer::constant_expr;
 use crate::front::rust::infer::tree::{self, Expr, ExprKind, PartEnd};
@@ -130,19 +130,18 @@ impl Emitter<'_> {
         let whole = match val {
             Val::Ref(Src::Part(part)) => return Ok(part.clone()),
             Val::Ref(Src::Place(whole)) => whole.clone(),
-            Val::Ref(Src::Constant(_, value))
-                if let ConstValue::Array(of, none) = &**value
-                    && none.is_empty() =>
-            {
-                // Memory has nothing without a size: no element of one.
-                let one = ConstValue::Array(of.clone(), vec![of.zero()]);
-                let (whole, len) = (self.constant_place("empty", &one, line)?, start);
-                return Ok(Part { whole, start, len });
-            }
             Val::Ref(Src::Constant(name, value)) => self.constant_place(name, value, line)?,
             _ => return Err(self.chosen_place(line)),
         };
         let len = self.length(&Src::Place(whole.clone()), &Ty::unit(), line)?;
+        Ok(Part { whole, start, len })
+    }
+
+    /// `&[]`: no element of a table of one, since memory has nothing without a size.
+    pub(super) fn empty_part(&mut self, of: &TypeDesc, line: u32) -> Result<Part> {
+        let one = ConstValue::Array(of.clone(), vec![of.zero()]);
+        let (whole, usize_scalar) = (self.constant_place("empty", &one, line)?, self.usize_scalar());
+        let [start, len] = [self.constant(usize_scalar, 0); 2];
         Ok(Part { whole, start, len })
     }
 
@@ -227,15 +226,10 @@ impl Emitter<'_> {
         }
         // Where nothing lies does not matter: it needs no place of its own.
         let known = meant.borrow().places.first().cloned();
-        let part = match (val, known) {
-            (Val::Ref(Src::Constant(_, none)), Some(whole)) if is_empty(none) => {
-                let usize_scalar = self.usize_scalar();
-                let zero = self.constant(usize_scalar, 0);
-                let [start, len] = [zero; 2];
-                Part { whole, start, len }
-            }
-            _ => self.part_of(val, line)?,
-        };
+        let mut part = self.part_of(val, line)?;
+        if let (Some(0), Some(whole)) = (self.known(part.len), known) {
+            (part.whole, part.start) = (whole, part.len);
+        }
         // Indices would be those of one lane's way to here.
         let fixed = part.whole.path.iter().all(|step| matches!(step, Step::Field(_)));
         if !fixed {
@@ -451,9 +445,4 @@ pub(super) fn holds_reference(ty: &Ty) -> bool {
         Ty::Array(element, _) => holds_reference(element),
         _ => false,
     }
-}
-
-/// Whether it is an array without elements.
-fn is_empty(value: &ConstValue) -> bool {
-    matches!(value, ConstValue::Array(_, none) if none.is_empty())
 }
