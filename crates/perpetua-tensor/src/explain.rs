@@ -8,20 +8,25 @@ use crate::graph::Graph;
 use crate::node::Tensor;
 use crate::stay::Stay;
 use crate::table::name_of;
+use crate::together::{Turn, turns};
 
 /// What would run if a tensor was looked at: its kernels, what each computes, and why results are stored. Its text and its drawing are for people; `kernels`
 /// for tests.
 pub struct Explanation {
-    /// Each kernel's operations, the one whose result it stores last, and why that is stored.
+    /// Each kernel's operations, the one whose result it stores last, and why that is stored. Of several results that one launch gives, the operations of all, and why the first one is stored.
     pub kernels: Vec<(Vec<String>, Stay)>,
     /// By kernel: the kernels whose results it reads, by their places, and what else it reads: types and shapes of values that are known.
     reads: Vec<(Vec<usize>, Vec<String>)>,
+    /// By kernel: how many results it stores.
+    results: Vec<usize>,
 }
 
 impl Explanation {
-    fn of(graph: &Graph, plan: &Plan) -> Explanation {
-        let kernels = plan.groups.iter().map(|group| {
-            let inside = (0..graph.0.len()).filter(|number| plan.homes[*number].contains(&group.output));
+    fn of(graph: &Graph, plan: &Plan, turns: &[Turn]) -> Explanation {
+        let is_of = |turn: &Turn, number: &usize| turn.iter().any(|(output, _)| output == number);
+        let inside = |turn: &Turn, number: &usize| plan.homes[*number].iter().any(|home| is_of(turn, home));
+        let kernels = turns.iter().map(|turn| {
+            let inside = (0..graph.0.len()).filter(|number| inside(turn, number));
             let texts = inside.filter(|number| !graph.0[*number].is_known).map(|number| {
                 let node = &graph.0[number].tensor.0;
                 let by = plan
@@ -30,29 +35,40 @@ impl Explanation {
                     .map_or(String::new(), |by| format!(", by {by}"));
                 format!("{} {} ({}){by}", name_of(node), node.describe(), node.at())
             });
-            (texts.collect(), plan.stays[group.output].unwrap_or(Stay::Asked))
+            let stay = turn.first().and_then(|(output, _)| plan.stays[*output]);
+            (texts.collect(), stay.unwrap_or(Stay::Asked))
         });
-        let reads = plan.groups.iter().map(|group| {
-            let inside = (0..graph.0.len()).filter(|number| plan.homes[*number].contains(&group.output));
+        let reads = turns.iter().map(|turn| {
+            let inside = (0..graph.0.len()).filter(|number| inside(turn, number));
             let mut all: Vec<usize> = inside
                 .flat_map(|number| graph.0[number].sources.to_vec())
                 .collect();
             all.sort_unstable();
             all.dedup();
-            let is_of = |number: &usize| plan.groups.iter().position(|of| of.output == *number);
+            let others = all.iter().filter(|number| !is_of(turn, number));
+            let mut places: Vec<usize> = others
+                .filter_map(|number| turns.iter().position(|turn| is_of(turn, number)))
+                .collect();
+            places.dedup();
             let known = all.iter().filter(|number| graph.0[**number].is_known);
             (
-                all.iter()
-                    .filter(|number| **number != group.output)
-                    .filter_map(is_of)
-                    .collect(),
+                places,
                 known.map(|number| graph.0[*number].tensor.0.describe()).collect(),
             )
         });
         Explanation {
             kernels: kernels.collect(),
             reads: reads.collect(),
+            results: turns.iter().map(Vec::len).collect(),
         }
+    }
+
+    fn stored(&self, at: usize, stay: Stay) -> String {
+        let together = match self.results[at] {
+            1 => String::new(),
+            results => format!("; {results} results of one structure by one launch"),
+        };
+        format!("stored: {}{together}", stay.reason())
     }
 
     /// Its kernels from top to bottom, in the order in which they run, with what each computes, and arrows from results to the kernels that read them.
@@ -67,7 +83,7 @@ impl Explanation {
             let (operations, stay) = &self.kernels[at];
             let (_, known) = &self.reads[at];
             let given = (!known.is_empty()).then(|| format!("given: {}", known.join(", ")));
-            let stored = format!("stored: {}", stay.reason());
+            let stored = self.stored(at, *stay);
             given
                 .into_iter()
                 .chain(operations.iter().cloned())
@@ -153,7 +169,7 @@ impl fmt::Display for Explanation {
                 };
                 writeln!(f, "  {branch} {operation}")?;
             }
-            writeln!(f, "    stored: {}", stay.reason())?;
+            writeln!(f, "    {}", self.stored(number, *stay))?;
         }
         Ok(())
     }
@@ -176,9 +192,25 @@ impl Tensor {
     /// # Errors
     /// If an operation on the way was refused.
     pub fn explain(&self) -> Result<Explanation> {
-        self.check()?;
-        let graph = Graph::of(&[self]);
-        let plan = Plan::of(&graph, Ways::of(self.device()));
-        Ok(Explanation::of(&graph, &plan))
+        Tensor::explain_all(&[self])
+    }
+
+    /// The same of several, of one device.
+    ///
+    /// # Errors
+    /// As [`Tensor::explain`].
+    pub fn explain_all(tensors: &[&Tensor]) -> Result<Explanation> {
+        tensors.iter().try_for_each(|tensor| tensor.check())?;
+        let Some(first) = tensors.first() else {
+            return Ok(Explanation {
+                kernels: Vec::new(),
+                reads: Vec::new(),
+                results: Vec::new(),
+            });
+        };
+        let graph = Graph::of(tensors);
+        let plan = Plan::of(&graph, Ways::of(first.device()));
+        let turns = turns(&graph, &plan)?;
+        Ok(Explanation::of(&graph, &plan, &turns))
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use perpetua_device::Device;
+use perpetua_device::{AdapterType, Device};
 use smallvec::{SmallVec, smallvec};
 
 use crate::emit::{Group, build};
@@ -37,6 +37,8 @@ pub(crate) struct Ways {
     pub(crate) library: Use,
     /// Whether the host copies views of what is known.
     pub(crate) copies: bool,
+    /// Up to so many elements a result is computed by one launch with others.
+    pub(crate) together: usize,
 }
 
 impl Ways {
@@ -49,6 +51,11 @@ impl Ways {
             most_buffers: device.info().limits.max_buffers as usize,
             library: Use::Sooner,
             copies: false,
+            // Larger ones take longer than their launch, and software rasterisers go through the code of all results for each.
+            together: match device.info().adapter_type {
+                AdapterType::Cpu => 1 << 10,
+                _ => 1 << 18,
+            },
         }
     }
 }
@@ -64,6 +71,10 @@ pub(crate) struct Plan {
     pub(crate) library: HashMap<usize, Library>,
     /// Whether the host copies views of what is known.
     pub(crate) copies: bool,
+    /// How many buffers a kernel binds.
+    pub(crate) most_buffers: usize,
+    /// Up to so many elements a result is computed by one launch with others.
+    pub(crate) together: usize,
 }
 
 impl Plan {
@@ -114,6 +125,8 @@ impl Plan {
             homes: division.homes,
             library: division.library,
             copies: ways.copies,
+            most_buffers: ways.most_buffers,
+            together: if ways.fuses { ways.together } else { 0 },
         }
     }
 }

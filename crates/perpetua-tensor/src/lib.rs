@@ -83,6 +83,7 @@ pub mod table;
 mod tensor;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod together;
 mod transform;
 mod view;
 mod widest;

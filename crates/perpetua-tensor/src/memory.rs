@@ -14,21 +14,22 @@ use crate::graph::Graph;
 use crate::node::Tensor;
 use crate::step::Step;
 use crate::table::name_of;
+use crate::together::{Turn, turns};
 
-/// When values end, by the steps that compute a graph.
+/// When values end, by the launches that compute a graph.
 pub(crate) struct Lives {
-    /// By step: the values that nothing needs behind it.
+    /// By launch: the values that nothing needs behind it.
     pub(crate) ends: Vec<Vec<usize>>,
     /// By operation: whether its value stays when all is computed.
     pub(crate) stays: Vec<bool>,
-    /// By step: the bytes that it takes, and those that live while it runs.
+    /// By launch: the bytes that it takes, and those that live while it runs.
     bytes: Vec<[u64; 2]>,
     /// By operation: the one whose memory it shares.
     owners: HashMap<usize, usize>,
 }
 
 impl Lives {
-    pub(crate) fn of<'a>(graph: &Graph, steps: impl Iterator<Item = (usize, &'a Step)> + Clone) -> Lives {
+    pub(crate) fn of<'a>(graph: &Graph, turns: impl Iterator<Item = &'a Turn> + Clone) -> Lives {
         let entries = &graph.0;
         // Who holds a tensor, but for this graph.
         let mut held: HashMap<*const crate::node::Node, usize> = HashMap::new();
@@ -51,15 +52,17 @@ impl Lives {
         let mut last: HashMap<usize, usize> = HashMap::new();
         let owner =
             |owners: &HashMap<usize, usize>, number: usize| owners.get(&number).copied().unwrap_or(number);
-        for (at, (output, step)) in steps.clone().enumerate() {
-            if let Step::Same(source) = step {
-                owners.insert(output, owner(&owners, *source));
-            }
-            for number in step.reads().into_iter().chain([output]) {
-                last.insert(number, at);
+        for (at, turn) in turns.clone().enumerate() {
+            for (output, step) in turn {
+                if let Step::Same(source) = step {
+                    owners.insert(*output, owner(&owners, *source));
+                }
+                for number in step.reads().into_iter().chain([*output]) {
+                    last.insert(number, at);
+                }
             }
         }
-        let mut ends = vec![Vec::new(); steps.clone().count()];
+        let mut ends = vec![Vec::new(); turns.clone().count()];
         let mut ended: Vec<usize> = last.keys().copied().filter(|number| !stays[*number]).collect();
         ended.sort_unstable();
         for number in ended {
@@ -79,11 +82,12 @@ impl Lives {
         };
         let mut live = 0;
         let mut bytes = Vec::new();
-        for ((output, step), ends) in steps.zip(&ends) {
-            let taken = match step {
+        for (turn, ends) in turns.zip(&ends) {
+            let taken = turn.iter().map(|(output, step)| match step {
                 Step::Same(_) => 0,
-                _ => size(output),
-            };
+                _ => size(*output),
+            });
+            let taken = taken.sum();
             live += taken;
             bytes.push([taken, live]);
             for number in ends {
@@ -127,9 +131,9 @@ pub struct MemoryPlan {
 /// A kernel of a [`MemoryPlan`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryStep {
-    /// The operation whose result it stores, and the line that recorded that.
+    /// The operations whose results it stores, and the lines that recorded them.
     pub operation: String,
-    /// Bytes that its result takes.
+    /// Bytes that its results take.
     pub takes: u64,
     /// Bytes of results that live while it runs.
     pub live: u64,
@@ -255,23 +259,22 @@ impl Tensor {
         };
         let graph = Graph::of(tensors);
         let plan = Plan::of(&graph, Ways::of(first.device()));
-        let steps = plan
-            .groups
-            .iter()
-            .map(|group| Ok((group.output, Step::of(&graph, &plan, group)?)));
-        let steps = steps.collect::<Result<Vec<_>>>()?;
-        let lives = Lives::of(&graph, steps.iter().map(|(output, step)| (*output, step)));
+        let turns = turns(&graph, &plan)?;
+        let lives = Lives::of(&graph, turns.iter());
         let known = graph.0.iter().filter(|entry| entry.is_known);
         let size = |tensor: &Tensor| tensor.len() as u64 * u64::from(tensor.dtype().size());
         Ok(MemoryPlan {
             given: known.map(|entry| size(&entry.tensor)).sum(),
-            steps: steps
+            steps: turns
                 .iter()
                 .zip(&lives.bytes)
-                .map(|((output, _), [takes, live])| {
-                    let node = &graph.0[*output].tensor.0;
+                .map(|(turn, [takes, live])| {
+                    let results = turn.iter().map(|(output, _)| {
+                        let node = &graph.0[*output].tensor.0;
+                        format!("{} {} ({})", name_of(node), node.describe(), node.at())
+                    });
                     MemoryStep {
-                        operation: format!("{} {} ({})", name_of(node), node.describe(), node.at()),
+                        operation: results.collect::<Vec<_>>().join(", "),
                         takes: *takes,
                         live: *live,
                     }

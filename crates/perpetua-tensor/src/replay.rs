@@ -12,7 +12,7 @@ use crate::graph::Graph;
 use crate::memory::Lives;
 use crate::node::{Op, Tensor};
 use crate::run::{Kernels, MOST_ELEMENTS, Ready, realize, values_of};
-use crate::step::{Step, wrong};
+use crate::step::wrong;
 
 /// What leads from examples to results, ready to run.
 pub(crate) struct Captured {
@@ -62,7 +62,7 @@ impl Captured {
         }
         let plan = Plan::of(&graph, Ways::of(device));
         let steps = Ready::all(device, &device.attachment::<Kernels>(), &graph, &plan)?;
-        let lives = Lives::of(&graph, steps.iter().map(|ready| (ready.output, &ready.step)));
+        let lives = Lives::of(&graph, steps.iter().map(|ready| &ready.turn));
         let bytes = |tensor: &Tensor| tensor.len() as u64 * u64::from(tensor.dtype().size());
         let copied: u64 = examples
             .iter()
@@ -73,7 +73,8 @@ impl Captured {
             perpetua_device::BackendKind::Cuda => COPIED_ON_CUDA,
             _ => COPIED,
         };
-        let waits = steps.iter().any(|ready| ready.step.on_host().is_some());
+        let mut all = steps.iter().flat_map(|ready| &ready.turn);
+        let waits = all.any(|(_, step)| step.on_host().is_some());
         let is_worth = !waits && steps.len() >= FEW && copied <= each.saturating_mul(steps.len() as u64);
         Ok(Captured {
             device: device.clone(),
@@ -153,13 +154,14 @@ impl Captured {
         let kernels = self.device.attachment::<Kernels>();
         let plan = Plan::of(&self.graph, ways);
         for ready in Ready::all(&self.device, &kernels, &self.graph, &plan)? {
-            let tensor = &self.graph.0[ready.output].tensor;
-            let result = ready.run(&self.device.default_stream(), &values, tensor, None)?;
-            kernels.kept().statistics.count(&ready.step);
-            if let Some(hunt) = &mut hunt {
-                hunt.look(&self.graph, ready.output, &result)?;
+            let stream = self.device.default_stream();
+            ready.run(&stream, &self.graph, &mut values, &mut |_| None)?;
+            kernels.kept().statistics.count(&ready.turn);
+            for (output, _) in &ready.turn {
+                if let (Some(hunt), Some(result)) = (&mut hunt, &values[*output]) {
+                    hunt.look(&self.graph, *output, result)?;
+                }
             }
-            values[ready.output] = Some(result);
         }
         self.of_results(&values, results)
     }
@@ -176,15 +178,15 @@ impl Captured {
         let kernels = self.device.attachment::<Kernels>();
         let mut spare: Vec<DynBuffer> = Vec::new();
         for (at, ready) in self.steps.iter().enumerate() {
-            let tensor = &self.graph.0[ready.output].tensor;
-            let fits = |buffer: &DynBuffer| {
-                buffer.len() == tensor.len() as u64 && *buffer.element() == Type::from(tensor.dtype())
+            let mut find = |tensor: &Tensor| {
+                let fits = |buffer: &DynBuffer| {
+                    buffer.len() == tensor.len() as u64 && *buffer.element() == Type::from(tensor.dtype())
+                };
+                let place = spare.iter().position(fits)?;
+                Some(spare.swap_remove(place))
             };
-            let is_new = !matches!(ready.step, Step::Same(_));
-            let found = spare.iter().position(fits).filter(|_| is_new);
-            let own = found.map(|place| spare.swap_remove(place));
-            values[ready.output] = Some(ready.run(stream, &values, tensor, own)?);
-            kernels.kept().statistics.count(&ready.step);
+            ready.run(stream, &self.graph, &mut values, &mut find)?;
+            kernels.kept().statistics.count(&ready.turn);
             for number in &self.lives.ends[at] {
                 let gone = values[*number].take();
                 spare.extend(gone.filter(|_| reuses && self.lives.owns(*number)));

@@ -9,7 +9,7 @@ use perpetua_ir::ir::Type;
 use perpetua_ir::verify::{Verified, verify};
 
 use crate::anomaly::Hunt;
-use crate::emit::{Group, Recipe, kernel};
+use crate::emit::{Recipe, kernel};
 use crate::error::{Error, Result};
 use crate::fuse::{Plan, Ways};
 use crate::graph::Graph;
@@ -17,6 +17,7 @@ use crate::memory::Lives;
 use crate::node::{Argument, HostValues, Tensor};
 use crate::step::{Source, Step, wrong};
 use crate::table::name_of;
+use crate::together::{Turn, turns};
 
 /// What a device has compiled for tensors, and how much.
 #[derive(Default)]
@@ -71,8 +72,9 @@ impl Statistics {
         device.attachment::<Kernels>().kept().statistics
     }
 
-    pub(crate) fn count(&mut self, step: &Step) {
-        self.launched += u64::from(!matches!(step, Step::Same(_) | Step::Empty));
+    pub(crate) fn count(&mut self, turn: &Turn) {
+        let launches = |(_, step): &(usize, Step)| !matches!(step, Step::Same(_) | Step::Empty);
+        self.launched += u64::from(turn.iter().any(launches));
     }
 }
 
@@ -132,18 +134,19 @@ pub(crate) fn realize_with(roots: &[&Tensor], ways: impl FnOnce(&Device) -> Ways
     );
     let kernels = device.attachment::<Kernels>();
     let steps = Ready::all(&device, &kernels, &graph, &plan)?;
-    let lives = Lives::of(&graph, steps.iter().map(|ready| (ready.output, &ready.step)));
+    let lives = Lives::of(&graph, steps.iter().map(|ready| &ready.turn));
     let stream = device.default_stream();
     for (ready, ends) in steps.iter().zip(&lives.ends) {
-        let tensor = &graph.0[ready.output].tensor;
-        let result = ready.run(&stream, &values, tensor, None)?;
-        kernels.kept().statistics.count(&ready.step);
-        if let Some(hunt) = &mut hunt {
-            hunt.look(&graph, ready.output, &result)?;
-        }
-        values[ready.output] = Some(result.clone());
-        if lives.stays[ready.output] {
-            tensor.0.settle(result);
+        ready.run(&stream, &graph, &mut values, &mut |_| None)?;
+        kernels.kept().statistics.count(&ready.turn);
+        for (output, _) in &ready.turn {
+            let Some(result) = &values[*output] else { continue };
+            if let Some(hunt) = &mut hunt {
+                hunt.look(&graph, *output, result)?;
+            }
+            if lives.stays[*output] {
+                graph.0[*output].tensor.0.settle(result.clone());
+            }
         }
         for number in ends {
             values[*number] = None;
@@ -162,113 +165,64 @@ pub(crate) fn values_of(graph: &Graph) -> Vec<Option<DynBuffer>> {
 /// Indices have 32 bits; some are left for blocks at the end.
 pub(crate) const MOST_ELEMENTS: usize = u32::MAX as usize - 65_536;
 
-/// A step, whose kernel is compiled.
+/// A launch, whose kernel is compiled.
 pub(crate) struct Ready {
-    pub(crate) output: usize,
-    pub(crate) step: Step,
+    pub(crate) turn: Turn,
     kernel: Option<Kernel>,
 }
 
 impl Ready {
     pub(crate) fn all(device: &Device, kernels: &Kernels, graph: &Graph, plan: &Plan) -> Result<Vec<Ready>> {
-        let ready = |group: &Group| {
-            let (step, output) = (Step::of(graph, plan, group)?, group.output);
-            let kernel = match &step {
-                Step::Launch(built) => {
-                    let tensor = &graph.0[output].tensor;
-                    Some(compiled(device, kernels, &built.recipe, tensor)?)
+        let ready = |turn: Turn| {
+            let kernel = match &turn[..] {
+                [(output, Step::Launch(built)), others @ ..] => {
+                    let tensor = &graph.0[*output].tensor;
+                    Some(match others.len() as u32 {
+                        0 => compiled(device, kernels, &built.recipe, tensor)?,
+                        others => {
+                            let recipe = Recipe {
+                                times: others + 1,
+                                ..built.recipe.clone()
+                            };
+                            compiled(device, kernels, &recipe, tensor)?
+                        }
+                    })
                 }
                 _ => None,
             };
-            Ok(Ready { output, step, kernel })
+            Ok(Ready { turn, kernel })
         };
-        plan.groups.iter().map(ready).collect()
+        turns(graph, plan)?.into_iter().map(ready).collect()
     }
 
-    /// Submits what computes it. `spare`: memory for it that nothing needs any more.
+    /// Submits what computes its results, which are values then. `spare`: memory for one that nothing needs any more.
     pub(crate) fn run(
         &self,
         stream: &Stream,
-        values: &[Option<DynBuffer>],
-        tensor: &Tensor,
-        spare: Option<DynBuffer>,
-    ) -> Result<DynBuffer> {
-        let value = |number: usize| {
-            let value = values.get(number).and_then(Option::as_ref);
-            value.ok_or_else(|| wrong(tensor, "an input has no value"))
-        };
-        let failed = |cause| tensor.device_error(cause);
-        if let Step::Same(source) = self.step {
-            return value(source).cloned();
+        graph: &Graph,
+        values: &mut [Option<DynBuffer>],
+        spare: &mut dyn FnMut(&Tensor) -> Option<DynBuffer>,
+    ) -> Result<()> {
+        let mut results = Vec::with_capacity(self.turn.len());
+        for (output, step) in &self.turn {
+            let tensor = &graph.0[*output].tensor;
+            results.push(match step {
+                Step::Launch(_) => room(stream, tensor, spare)?,
+                _ => alone(step, stream, values, tensor, spare)?,
+            });
         }
-        if let Some((function, sources)) = self.step.on_host() {
-            let read = |(source, ..): &Source| Seen::of(value(*source)?, stream).map_err(failed);
-            let seen = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
-            let operands = sources
-                .iter()
-                .zip(&seen)
-                .map(|((_, shape, dtype), seen)| HostValues {
-                    shape,
-                    dtype: *dtype,
-                    bytes: seen.bytes(),
-                });
-            let found = function.compute(&operands.collect::<Vec<_>>());
-            let found = found.map_err(|rule| tensor.broken(rule))?;
-            if found.len() as u64 != tensor.len() as u64 * u64::from(tensor.dtype().size()) {
-                return Err(
-                    tensor.broken("its function gives another number of elements than its result has".into())
-                );
-            }
-            let ty: Type = tensor.dtype().into();
-            return DynBuffer::upload(stream.device(), &ty, &found).map_err(failed);
-        }
-        let result = match spare {
-            Some(spare) => spare,
-            None => {
-                let ty: Type = tensor.dtype().into();
-                DynBuffer::alloc(stream.device(), &ty, tensor.len() as u64).map_err(failed)?
-            }
-        };
-        match (&self.step, &self.kernel) {
-            (Step::Copy(copied), _) => {
-                stream.synchronize().map_err(failed)?;
-                let seen = |number: usize| Ok((number, Seen::of(value(number)?, stream).map_err(failed)?));
-                let seen = copied
-                    .reads()
-                    .into_iter()
-                    .map(seen)
-                    .collect::<Result<HashMap<_, _>>>()?;
-                let to = match result.arg() {
-                    KernelArg::Buffer(buffer) => host::raw(buffer.ptr()),
-                    KernelArg::Value(_) => None,
-                };
-                let to = to.ok_or_else(|| wrong(tensor, "the host does not reach its memory"))?;
-                let size = tensor.dtype().size() as usize;
-                // SAFETY: the buffer has so many bytes, and nobody else knows it: what used its memory before was submitted to this stream and, as its sources, waited for.
-                let all = unsafe { std::slice::from_raw_parts_mut(to.cast().as_ptr(), tensor.len() * size) };
-                copied.run(|number| seen.get(&number).map_or(&[], Seen::bytes), size, all);
-            }
-            (Step::Function(function, sources), _) => {
-                let sources = sources.iter().map(|(source, shape, dtype)| {
-                    Ok(Argument {
-                        shape,
-                        dtype: *dtype,
-                        value: value(*source)?.arg(),
-                    })
-                });
-                let sources = sources.collect::<Result<Vec<_>>>()?;
-                let to = Argument {
-                    shape: tensor.shape(),
-                    dtype: tensor.dtype(),
-                    value: result.arg(),
-                };
-                function.launch(stream, &sources, to).map_err(failed)?;
-            }
-            (Step::Library(library), _) => library.launch(stream, value, &result)?.map_err(failed)?,
-            (Step::Launch(built), Some(kernel)) => {
-                let mut args: Vec<KernelArg<'_>> = vec![result.arg()];
+        if let (Some(kernel), Some((first, Step::Launch(built)))) = (&self.kernel, self.turn.first()) {
+            let tensor = &graph.0[*first].tensor;
+            let failed = |cause| tensor.device_error(cause);
+            let mut config = built.config;
+            let mut args: Vec<KernelArg<'_>> = Vec::new();
+            let mut begins: Vec<u32> = vec![0];
+            for ((_, step), result) in self.turn.iter().zip(&results) {
+                let Step::Launch(built) = step else { continue };
+                args.push(result.arg());
                 for input in &built.given.inputs {
-                    args.push(value(*input)?.arg());
+                    let value = values.get(*input).and_then(Option::as_ref);
+                    args.push(value.ok_or_else(|| wrong(tensor, "an input has no value"))?.arg());
                 }
                 args.extend(built.given.sizes.iter().map(|size| KernelArg::from(*size)));
                 for (dtype, bits) in &built.given.numbers {
@@ -276,12 +230,111 @@ impl Ready {
                     let value = KernelArg::value(&(*dtype).into(), &bytes[..dtype.size() as usize]);
                     args.push(value.map_err(failed)?);
                 }
-                stream.launch(kernel, built.config, &args).map_err(failed)?;
+                begins.extend(begins.last().map(|begin| begin + built.config.grid.x));
             }
-            _ => {}
+            if let (&[_, ref begins @ .., end], true) = (&begins[..], self.turn.len() > 1) {
+                args.extend(begins.iter().map(|begin| KernelArg::from(*begin)));
+                config.grid.x = end;
+            }
+            stream.launch(kernel, config, &args).map_err(failed)?;
         }
-        Ok(result)
+        for ((output, _), result) in self.turn.iter().zip(results) {
+            values[*output] = Some(result);
+        }
+        Ok(())
     }
+}
+
+/// Memory for a result.
+fn room(
+    stream: &Stream,
+    tensor: &Tensor,
+    spare: &mut dyn FnMut(&Tensor) -> Option<DynBuffer>,
+) -> Result<DynBuffer> {
+    if let Some(spare) = spare(tensor) {
+        return Ok(spare);
+    }
+    let room = DynBuffer::alloc(stream.device(), &tensor.dtype().into(), tensor.len() as u64);
+    room.map_err(|cause| tensor.device_error(cause))
+}
+
+/// What is no generated kernel.
+fn alone(
+    step: &Step,
+    stream: &Stream,
+    values: &[Option<DynBuffer>],
+    tensor: &Tensor,
+    spare: &mut dyn FnMut(&Tensor) -> Option<DynBuffer>,
+) -> Result<DynBuffer> {
+    let value = |number: usize| {
+        let value = values.get(number).and_then(Option::as_ref);
+        value.ok_or_else(|| wrong(tensor, "an input has no value"))
+    };
+    let failed = |cause| tensor.device_error(cause);
+    if let Step::Same(source) = *step {
+        return value(source).cloned();
+    }
+    if let Some((function, sources)) = step.on_host() {
+        let read = |(source, ..): &Source| Seen::of(value(*source)?, stream).map_err(failed);
+        let seen = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let operands = sources
+            .iter()
+            .zip(&seen)
+            .map(|((_, shape, dtype), seen)| HostValues {
+                shape,
+                dtype: *dtype,
+                bytes: seen.bytes(),
+            });
+        let found = function.compute(&operands.collect::<Vec<_>>());
+        let found = found.map_err(|rule| tensor.broken(rule))?;
+        if found.len() as u64 != tensor.len() as u64 * u64::from(tensor.dtype().size()) {
+            return Err(
+                tensor.broken("its function gives another number of elements than its result has".into())
+            );
+        }
+        let ty: Type = tensor.dtype().into();
+        return DynBuffer::upload(stream.device(), &ty, &found).map_err(failed);
+    }
+    let result = room(stream, tensor, spare)?;
+    match step {
+        Step::Copy(copied) => {
+            stream.synchronize().map_err(failed)?;
+            let seen = |number: usize| Ok((number, Seen::of(value(number)?, stream).map_err(failed)?));
+            let seen = copied
+                .reads()
+                .into_iter()
+                .map(seen)
+                .collect::<Result<HashMap<_, _>>>()?;
+            let to = match result.arg() {
+                KernelArg::Buffer(buffer) => host::raw(buffer.ptr()),
+                KernelArg::Value(_) => None,
+            };
+            let to = to.ok_or_else(|| wrong(tensor, "the host does not reach its memory"))?;
+            let size = tensor.dtype().size() as usize;
+            // SAFETY: the buffer has so many bytes, and nobody else knows it: what used its memory before was submitted to this stream and, as its sources, waited for.
+            let all = unsafe { std::slice::from_raw_parts_mut(to.cast().as_ptr(), tensor.len() * size) };
+            copied.run(|number| seen.get(&number).map_or(&[], Seen::bytes), size, all);
+        }
+        Step::Function(function, sources) => {
+            let sources = sources.iter().map(|(source, shape, dtype)| {
+                Ok(Argument {
+                    shape,
+                    dtype: *dtype,
+                    value: value(*source)?.arg(),
+                })
+            });
+            let sources = sources.collect::<Result<Vec<_>>>()?;
+            let to = Argument {
+                shape: tensor.shape(),
+                dtype: tensor.dtype(),
+                value: result.arg(),
+            };
+            function.launch(stream, &sources, to).map_err(failed)?;
+        }
+        Step::Library(library) => library.launch(stream, value, &result)?.map_err(failed)?,
+        _ => {}
+    }
+    Ok(result)
 }
 
 /// A value for the host: the memory itself, or a copy of it.

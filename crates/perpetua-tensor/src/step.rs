@@ -33,7 +33,13 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(crate) fn of(graph: &Graph, plan: &Plan, group: &Group) -> Result<Step> {
+    /// What computes a graph, in the order in which it runs.
+    pub(crate) fn all(graph: &Graph, plan: &Plan) -> Result<Vec<(usize, Step)>> {
+        let step = |group: &Group| Ok((group.output, Step::of(graph, plan, group)?));
+        plan.groups.iter().map(step).collect()
+    }
+
+    fn of(graph: &Graph, plan: &Plan, group: &Group) -> Result<Step> {
         let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
         let entry = &graph.0[group.output];
         let tensor = &entry.tensor;

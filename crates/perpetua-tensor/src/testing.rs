@@ -124,6 +124,7 @@ pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
         most_buffers: 8,
         library: Use::Sooner,
         copies: false,
+        together: 0,
     };
     let plan = Plan::of(&graph, ways);
     let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;

@@ -120,6 +120,7 @@ impl<'a> Build<'a> {
             value,
             index,
             by_row,
+            times: 1,
         };
         let (recipe, given) = self.steps.finish(recipe, self.inputs);
         Built {

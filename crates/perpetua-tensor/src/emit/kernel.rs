@@ -9,6 +9,7 @@ use perpetua_ir::ir::{
 use perpetua_ir::math::philox::{Words, philox_of};
 use perpetua_ir::ops::{BinaryOp, TernaryOp};
 
+use super::build::BLOCK;
 use super::recipe::{Form, Id, Place, Recipe, Step};
 use crate::dtype::DType;
 use crate::order::Reduction;
@@ -45,14 +46,59 @@ pub(super) struct Emitter<'a> {
     inputs: Vec<Base>,
 }
 
-/// The kernel that computes a recipe. Parameters: the result, inputs, sizes, numbers, in the recipe's order.
+/// The kernel that computes a recipe. Parameters: the result, inputs, sizes, numbers, in the recipe's order, as often as the recipe has results; then the first block of each
+/// result but the first one.
 pub(crate) fn kernel(recipe: &Recipe) -> Result<Kernel> {
     let mut k = KernelBuilder::new(name(recipe));
+    let members: Vec<Member> = (0..recipe.times).map(|at| member(&mut k, recipe, at)).collect();
+    let begins = 1..recipe.times;
+    let begins: Vec<Value> = begins
+        .map(|at| k.param(format!("begin_{at}"), Type::U32))
+        .collect();
+    let mut emitter = Emitter {
+        recipe,
+        k,
+        output: Base::Buffer(0),
+        inputs: Vec::new(),
+    };
+    for (at, (output, inputs, scope)) in members.into_iter().enumerate() {
+        (emitter.output, emitter.inputs) = (output, inputs);
+        match &recipe.form {
+            Form::Elements { count } if begins.is_empty() => emitter.elements(scope, *count)?,
+            Form::Elements { count } => {
+                let bounds = [
+                    at.checked_sub(1).map(|before| begins[before]),
+                    begins.get(at).copied(),
+                ];
+                emitter.blocks(scope, *count, bounds)?;
+            }
+            Form::Rows {
+                order,
+                rows,
+                first,
+                columns,
+                stages,
+            } => emitter.rows(scope, *order, [*rows, *first, *columns], stages)?,
+            Form::Product(product) => emitter.product(scope, product)?,
+        }
+    }
+    Ok(emitter.k.finish())
+}
+
+/// A result's buffer, its inputs, and the values that are parameters.
+type Member = (Base, Vec<Base>, Scope);
+
+fn member(k: &mut KernelBuilder, recipe: &Recipe, at: u32) -> Member {
+    // Names differ.
+    let of = |name: String| match recipe.times {
+        1 => name,
+        _ => format!("{name}_{at}"),
+    };
     let (_, ty) = recipe.steps[recipe.value as usize];
-    let output = k.buffer("result", ty.into(), Access::ReadWrite);
+    let output = k.buffer(of("result".into()), ty.into(), Access::ReadWrite);
     let inputs = recipe.inputs.iter().enumerate();
     let inputs = inputs
-        .map(|(i, ty)| k.buffer(format!("input{i}"), (*ty).into(), Access::Read))
+        .map(|(i, ty)| k.buffer(of(format!("input{i}")), (*ty).into(), Access::Read))
         .collect();
     let mut scope = Scope::default();
     for wants_sizes in [true, false] {
@@ -62,27 +108,10 @@ pub(crate) fn kernel(recipe: &Recipe) -> Result<Kernel> {
                 Step::Number(at) if !wants_sizes => format!("number{at}"),
                 _ => continue,
             };
-            scope.values.insert(id as Id, k.param(name, (*ty).into()));
+            scope.values.insert(id as Id, k.param(of(name), (*ty).into()));
         }
     }
-    let mut emitter = Emitter {
-        recipe,
-        k,
-        output,
-        inputs,
-    };
-    match &recipe.form {
-        Form::Elements { count } => emitter.elements(scope, *count)?,
-        Form::Rows {
-            order,
-            rows,
-            first,
-            columns,
-            stages,
-        } => emitter.rows(scope, *order, [*rows, *first, *columns], stages)?,
-        Form::Product(product) => emitter.product(scope, product)?,
-    }
-    Ok(emitter.k.finish())
+    (output, inputs, scope)
 }
 
 // For profilers: what it does, as far as there is room.
@@ -92,6 +121,9 @@ fn name(recipe: &Recipe) -> String {
         Form::Rows { .. } => "rows",
         Form::Product(_) => "matmul",
     });
+    if recipe.times > 1 {
+        name.push_str(&recipe.times.to_string());
+    }
     let words = recipe.steps.iter().filter_map(|(step, ty)| match step {
         Step::Unary(op, _) => Some(op.name()),
         Step::Binary(op, ..) if *ty != DType::U32 => Some(op.name()),
@@ -274,8 +306,39 @@ impl Emitter<'_> {
         self.k.builtin(Builtin::BlockIdx(axis))
     }
 
-    fn elements(&mut self, mut scope: Scope, count: Id) -> Result<()> {
+    fn elements(&mut self, scope: Scope, count: Id) -> Result<()> {
         let lane = self.k.global_id(Axis::X)?;
+        self.element(scope, lane, count)
+    }
+
+    // The blocks from the first bound up to the second one have the elements.
+    fn blocks(&mut self, scope: Scope, count: Id, [first, end]: [Option<Value>; 2]) -> Result<()> {
+        self.k.kernel_mut().block_size = Some([BLOCK, 1, 1]);
+        let block = self.block(Axis::X);
+        let is_behind = first
+            .map(|first| self.k.binary(BinaryOp::Ge, block, first))
+            .transpose()?;
+        let is_before = end
+            .map(|end| self.k.binary(BinaryOp::Lt, block, end))
+            .transpose()?;
+        let is_own = match (is_behind, is_before) {
+            (Some(a), Some(b)) => self.k.binary(BinaryOp::And, a, b)?,
+            (Some(a), None) | (None, Some(a)) => a,
+            (None, None) => self.k.bool(true),
+        };
+        self.if_(is_own, |own| {
+            let block = match first {
+                Some(first) => own.k.binary(BinaryOp::Sub, block, first)?,
+                None => block,
+            };
+            let (lanes, thread) = (own.k.u32(BLOCK), own.thread(Axis::X));
+            let begin = own.k.binary(BinaryOp::Mul, block, lanes)?;
+            let lane = own.k.binary(BinaryOp::Add, begin, thread)?;
+            own.element(scope, lane, count)
+        })
+    }
+
+    fn element(&mut self, mut scope: Scope, lane: Value, count: Id) -> Result<()> {
         let count = self.value(&mut scope, count)?;
         let is_inside = self.k.binary(BinaryOp::Lt, lane, count)?;
         self.if_(is_inside, |own| {

@@ -129,6 +129,8 @@ pub(crate) struct Recipe {
     pub(crate) value: Id,
     pub(crate) index: Id,
     pub(crate) by_row: bool,
+    /// So many results, each of its own inputs, sizes and numbers, has a launch; of elements one by one more than one.
+    pub(crate) times: u32,
 }
 
 /// What a launch adds to a recipe.
@@ -298,6 +300,11 @@ impl Steps {
 }
 
 impl Recipe {
+    /// Whether lanes compute elements one by one.
+    pub(crate) fn is_of_elements(&self) -> bool {
+        matches!(self.form, Form::Elements { .. })
+    }
+
     /// The steps that it is there for.
     fn roots(&self) -> Vec<Id> {
         let mut roots = vec![self.value, self.index];
