@@ -9,7 +9,7 @@ use crate::ops::{BinaryOp, UnaryOp};
 use crate::verify::Verified;
 
 /// The most turns of a loop that is written out.
-const TURNS: u64 = 96;
+const TURNS: u64 = 32;
 /// The most statements that one becomes.
 const STATEMENTS: usize = 16_384;
 

@@ -68,7 +68,7 @@ fn only_short_loops_that_pick_elements_are_written_out() {
     );
     // Nothing is gained, the loop is long, or a turn may be the last.
     check(4, "store x[%3], %7", 1);
-    check(97, "store $a[%3], %6", 1);
+    check(33, "store $a[%3], %6", 1);
     check(
         4,
         "store $a[%3], %6\n%9: bool = eq %3, %6\nif %9 {\nbreak 0\n}",

@@ -44,7 +44,7 @@ pub struct Pages {
 ///
 /// Blocks compute parts of the keys at the same time, and a launch of its own adds them up, in their order: how many parts there are depends on the shape alone. On devices with `Capability::Matrices`
 /// [`Element::F16`] and [`Element::Bf16`] with heads of a multiple of 8 columns in buffers that begin at multiples of 16 bytes are multiplied by tensor cores: weights are rounded to that type then. Of pages only the rows
-/// below an entry's length are read, and no place of the table behind it. A page's number that is none makes an entry's result NaN. An entry of no key gets zeros.
+/// below an entry's length are read, and no place of the table behind it. In stages ([`PagedAttentionKernel::in_stages`]) V may be multiplied with weights of 0 on the pages where a window begins and where an entry ends: there an infinity gives NaN. A page's number that is none makes an entry's result NaN. An entry of no key gets zeros.
 ///
 /// ```
 /// use perpetua::device::{BackendKind, Device};
@@ -118,8 +118,7 @@ impl PagedAttentionKernel {
     }
 
     /// By products in stages (`Capability::Stages`), which without this are taken where the device and the rest allow it: [`Element::F16`] or [`Element::Bf16`], heads of 64, 128 or 256 columns, pages of a
-    /// multiple of 16 keys, a positive scale, buffers that begin at multiples of 16 bytes. Else a launch says what is not so. A NaN or an infinity of V before a window, but on the page where the window begins, may then
-    /// reach the result.
+    /// multiple of 16 keys, a positive scale, buffers that begin at multiples of 16 bytes. Else a launch says what is not so.
     pub fn in_stages(mut self) -> PagedAttentionKernel {
         self.in_stages = true;
         self
@@ -158,55 +157,71 @@ impl PagedAttentionKernel {
                 }
             };
         }
-        let counts = [
-            self.batch.checked_mul(self.heads),
-            self.pages
-                .count
-                .checked_mul(self.pages.rows)
-                .and_then(|all| all.checked_mul(self.key_heads)),
-        ];
-        let fits = |count: &Option<usize>| count.is_some_and(|count| (1..=MOST_ROWS).contains(&count));
-        let suits = self.pages.rows.is_multiple_of(16)
-            && self.pages.of_entry > 0
-            && self.scale > 0.0
-            && self.scale < f32::INFINITY
-            && counts.iter().all(fits);
         match self.element {
-            _ if !suits => None,
+            _ if self.unsuited().is_some() => None,
             Element::F16 => Some(of!(f16)),
             Element::Bf16 => Some(of!(bf16)),
             Element::F32 => None,
         }
     }
 
+    /// What of the shape does not suit stages: what that is, how much it is, and what it must be.
+    fn unsuited(&self) -> Option<(&'static str, usize, &'static str)> {
+        let Pages {
+            count,
+            rows,
+            of_entry,
+        } = self.pages;
+        // Hardware counts rows, and the kernel an entry's keys, in 31 bits.
+        let fits = |count: Option<usize>| count.is_some_and(|count| (1..=MOST_ROWS).contains(&count));
+        let all_rows = count
+            .checked_mul(rows)
+            .and_then(|all| all.checked_mul(self.key_heads));
+        let needed = "1 to 2^31 - 1 in stages";
+        if !matches!(self.dim, 64 | 128 | 256) {
+            Some(("a head's number of columns", self.dim, "64, 128 or 256 in stages"))
+        } else if !rows.is_multiple_of(16) {
+            Some(("the number of a page's keys", rows, "a multiple of 16 in stages"))
+        } else if !fits(self.batch.checked_mul(self.heads)) {
+            Some((
+                "the number of queries",
+                self.batch.saturating_mul(self.heads),
+                needed,
+            ))
+        } else if !fits(all_rows) {
+            Some((
+                "the number of the pool's rows",
+                count.saturating_mul(rows),
+                needed,
+            ))
+        } else if !fits(of_entry.checked_mul(rows)) {
+            Some((
+                "the number of an entry's keys",
+                of_entry.saturating_mul(rows),
+                needed,
+            ))
+        } else if !(self.scale > 0.0 && self.scale < f32::INFINITY) {
+            let needed = "greater than 0 and finite in stages";
+            Some(("the scale (cut to a whole number)", self.scale as usize, needed))
+        } else {
+            None
+        }
+    }
+
     /// Why there is no kernel in stages.
     fn not_in_stages(&self, kernel: &'static str) -> Error {
-        let (what, found, needed) = match (self.element, self.dim) {
-            (Element::F32, _) => {
-                return Error::Element {
-                    kernel,
-                    element: self.element,
-                    takes: "F16 and Bf16",
-                };
-            }
-            (_, 64 | 128 | 256) if !self.pages.rows.is_multiple_of(16) => (
-                "the number of a page's keys",
-                self.pages.rows,
-                "a multiple of 16 in stages",
-            ),
-            (_, 64 | 128 | 256) => (
-                "the number of keys",
-                self.pages.rows.saturating_mul(self.pages.count),
-                "1 to 2^31 rows of all heads, and a scale greater than 0, in stages",
-            ),
-            _ => ("a head's number of columns", self.dim, "64, 128 or 256 in stages"),
-        };
-        let needed = needed.into();
-        Error::Range {
-            kernel,
-            what,
-            found,
-            needed,
+        match self.unsuited() {
+            Some((what, found, needed)) => Error::Range {
+                kernel,
+                what,
+                found,
+                needed: needed.into(),
+            },
+            None => Error::Element {
+                kernel,
+                element: self.element,
+                takes: "F16 and Bf16",
+            },
         }
     }
 
@@ -293,6 +308,7 @@ impl Kernel for PagedAttentionKernel {
         // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
         match (self.in_stages, self.instance_in_stages(), sm) {
             (true, Some(function), 90) => ptx_of(unsafe { function.unchecked() }, Sm::of_device(9, 0)),
+            (true, None, _) => Err(self.not_in_stages(self.name())),
             _ => ptx_of(unsafe { self.function().unchecked() }, sm),
         }
     }

@@ -68,7 +68,9 @@ pub(super) fn attention_paged_staged<
         group_id_x(),
         each,
     );
-    let (least, end) = if from < to {
+    // A part without keys has no stage.
+    let to = if from < to { to } else { 0 };
+    let (least, end) = if to > 0 {
         (from / in_stage, to.div_ceil(in_stage))
     } else {
         (0, 0)
@@ -113,7 +115,7 @@ pub(super) fn attention_paged_staged<
         // Whether one of the pages is none.
         let mut is_lost = false;
         let mut page = from / page_rows + (lane % 32) as usize;
-        while from < to && page < to.div_ceil(page_rows) {
+        while page < to.div_ceil(page_rows) {
             is_lost |= table[table_from + page] as usize >= pages;
             page += 32;
         }

@@ -37,8 +37,6 @@ struct Rows {
     lanes: Option<u32>,
     /// Whether rows need not begin where pieces do: then sizes and pitches count numbers.
     loose: bool,
-    /// Whether lanes hold nothing but one row's numbers, so that there is room for long ones.
-    holds_all: bool,
     /// Whether gradients of norms read rows once that they can keep; `None` where the shape decides.
     once: Option<bool>,
 }
@@ -80,8 +78,6 @@ enum Team {
     Larger,
     /// 512 lanes with 32 numbers each; they read again what is longer.
     Long,
-    /// 512 lanes with 88 numbers each, for which they get twice the registers.
-    Longest,
 }
 
 /// The instance of a kernel over rows: its type of pieces and what it knows of them, then what the caller adds.
@@ -101,8 +97,6 @@ macro_rules! row_instance {
                     (Team::Larger, true) => function::kernel::<$piece, $count, 256, 32, true $(, $more)*>(),
                     (Team::Long, false) => function::kernel::<$piece, $count, 512, 32, false $(, $more)*>(),
                     (Team::Long, true) => function::kernel::<$piece, $count, 512, 32, true $(, $more)*>(),
-                    (Team::Longest, false) => function::kernel::<$piece, $count, 512, 88, false $(, $more)*>().with_block_size(512, 1, 1),
-                    (Team::Longest, true) => function::kernel::<$piece, $count, 512, 88, true $(, $more)*>().with_block_size(512, 1, 1),
                 }
             };
         }
@@ -127,16 +121,7 @@ impl Rows {
             element: Element::F32,
             lanes: None,
             loose: false,
-            holds_all: false,
             once: None,
-        }
-    }
-
-    /// For kernels whose lanes hold nothing but a row's numbers.
-    fn held_whole(self) -> Rows {
-        Rows {
-            holds_all: true,
-            ..self
         }
     }
 
@@ -163,7 +148,6 @@ impl Rows {
             257..=1024 => Team::Medium,
             1025..=4096 => Team::Large,
             4097..=8192 => Team::Larger,
-            16385..=65536 if self.holds_all => Team::Longest,
             _ => Team::Long,
         }
     }
@@ -250,7 +234,7 @@ impl Rows {
             Team::Small | Team::Medium => (32, 256),
             Team::Large => (128, 128),
             Team::Larger => (256, 256),
-            Team::Long | Team::Longest => (512, 512),
+            Team::Long => (512, 512),
         };
         let lanes = self.lanes.unwrap_or(lanes);
         let blocks = number(self.rows.div_ceil((lanes / team) as usize));
@@ -321,7 +305,7 @@ impl SoftmaxKernel {
     /// For `rows` rows of `columns` elements.
     pub fn new(rows: usize, columns: usize) -> SoftmaxKernel {
         SoftmaxKernel {
-            rows: Rows::new(rows, columns).held_whole(),
+            rows: Rows::new(rows, columns),
             logarithm: false,
         }
     }
@@ -387,7 +371,7 @@ impl LayerNormKernel {
     /// For `rows` rows of `columns` elements; `epsilon` keeps rows of one value from a division by 0.
     pub fn new(rows: usize, columns: usize, epsilon: f32) -> LayerNormKernel {
         LayerNormKernel {
-            rows: Rows::new(rows, columns).held_whole(),
+            rows: Rows::new(rows, columns),
             epsilon,
         }
     }
@@ -449,7 +433,7 @@ impl RmsNormKernel {
     /// For `rows` rows of `columns` elements; `epsilon` keeps rows of zeros from a division by 0.
     pub fn new(rows: usize, columns: usize, epsilon: f32) -> RmsNormKernel {
         RmsNormKernel {
-            rows: Rows::new(rows, columns).held_whole(),
+            rows: Rows::new(rows, columns),
             epsilon,
             residual: false,
         }
@@ -459,7 +443,6 @@ impl RmsNormKernel {
     /// two.
     pub fn with_residual(mut self) -> RmsNormKernel {
         self.residual = true;
-        self.rows.holds_all = false;
         self
     }
 }

@@ -11,22 +11,36 @@ use crate::harness::{Case, Stored, compare, in_f64};
 pub(crate) fn paged(case: &mut Case) -> Result<(), Failed> {
     case.aligned = case.chance(2);
     match case.below(4) {
-        0 => paged_of::<f32>(case),
-        1 => paged_of::<f16>(case),
-        _ => paged_of::<bf16>(case),
+        0 => paged_of::<f32>(case, false),
+        1 => paged_of::<f16>(case, false),
+        _ => paged_of::<bf16>(case, false),
     }
 }
 
-fn paged_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
-    let (batch, key_heads, group) = (
+/// In stages, with entries that end in each part of their keys, and before.
+pub(crate) fn in_stages(case: &mut Case) -> Result<(), Failed> {
+    case.aligned = true;
+    match has_stages(case) {
+        false => Ok(()),
+        true if case.chance(2) => paged_of::<f16>(case, true),
+        true => paged_of::<bf16>(case, true),
+    }
+}
+
+fn paged_of<T: Stored>(case: &mut Case, in_stages: bool) -> Result<(), Failed> {
+    let (mut batch, key_heads, group) = (
         case.below(4),
         1 + case.below(2),
         case.one_of(&[1, 1, 3, 4, 11, 70]),
     );
     let heads = key_heads * group;
-    let dim = case.one_of(&[1, 8, 40, 64, 96, 128, 128, 256]);
-    let rows = case.one_of(&[1, 7, 16, 48, 64]);
-    let of_entry = case.one_of(&[0, 1, 3, 700 / rows]);
+    let mut dim = case.one_of(&[1, 8, 40, 64, 96, 128, 128, 256]);
+    let mut rows = case.one_of(&[1, 7, 16, 48, 64]);
+    let mut of_entry = case.one_of(&[0, 1, 3, 700 / rows]);
+    if in_stages {
+        (batch, dim, rows) = (5, case.one_of(&[64, 128, 256]), case.one_of(&[16, 48, 64]));
+        of_entry = 700 / rows;
+    }
     let count = batch * of_entry + 2;
     let pages = Pages {
         count,
@@ -39,9 +53,12 @@ fn paged_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
         order.swap(i, case.below(i + 1));
     }
     let lengths: Vec<u32> = (0..batch)
-        .map(|_| {
+        .map(|entry| {
             let some = case.below(of_entry * rows + 1);
-            case.one_of(&[0, 1, of_entry * rows, some]) as u32
+            match [0, 32, 100, 257, of_entry * rows].get(entry) {
+                Some(length) if in_stages => *length as u32,
+                _ => case.one_of(&[0, 1, of_entry * rows, some]) as u32,
+            }
         })
         .collect();
     // An entry has no more keys than its pages.
@@ -96,8 +113,7 @@ fn paged_of<T: Stored>(case: &mut Case) -> Result<(), Failed> {
     if let Some(window) = window {
         kernel = kernel.with_window(window);
     }
-    let suits = dim.is_multiple_of(64) && dim != 192 && rows.is_multiple_of(16) && case.aligned;
-    if suits && size_of::<T>() == 2 && of_entry > 0 && batch > 0 && has_stages(case) && case.chance(2) {
+    if in_stages {
         kernel = kernel.in_stages();
     }
     let args = args![

@@ -33,7 +33,7 @@ use perpetua_device::{BackendKind, Device};
 /// A test: its name, how many cases it tries where nobody says, and a case.
 type Test = (&'static str, u64, fn(&mut Case) -> Result<(), Failed>);
 
-const TESTS: [Test; 45] = [
+const TESTS: [Test; 46] = [
     ("gemm, naive", 60, gemm::naive),
     ("gemm, tiled", 120, gemm::tiled),
     ("gemm, tensor cores", 120, gemm::tensor_core),
@@ -83,6 +83,7 @@ const TESTS: [Test; 45] = [
         attention_gradients::differences,
     ),
     ("attention to pages", 30, decode::paged),
+    ("attention to pages, in stages", 8, decode::in_stages),
     ("transpose", 60, moving::transpose),
     ("gather", 60, moving::gather),
     ("embedding, gradient", 40, moving::embedding_backward),

@@ -8,9 +8,9 @@ use perpetua_kernels::{Kernel, LayerNormKernel, RmsNormKernel, SoftmaxKernel, re
 use crate::harness::{Case, Guarded, Stored, compare, in_f64};
 
 // Some are longer than what the registers of a row's lanes hold.
-pub(crate) const COLUMNS: [usize; 23] = [
+pub(crate) const COLUMNS: [usize; 22] = [
     0, 1, 2, 31, 32, 33, 100, 128, 129, 500, 1000, 1024, 1025, 3000, 4096, 4097, 5003, 8193, 16384, 16385,
-    16392, 20000, 46001,
+    16392, 20000,
 ];
 pub(crate) const ROWS: [usize; 7] = [0, 1, 2, 7, 8, 9, 20];
 

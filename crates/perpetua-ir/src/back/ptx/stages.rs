@@ -410,7 +410,8 @@ pub(super) fn blocks_at_once(stages: &Stages) -> u32 {
     /// What a lane needs besides its sums.
     const BESIDES: u32 = 48;
     // Four columns of sums are two registers.
-    let Some(third) = &stages.third else {
+    // Registers that teams give each other are reckoned for one block.
+    let Some(third) = stages.third.as_ref().filter(|_| stages.consumers() == 1) else {
         return 1;
     };
     let sums = (stages.right.extent + third.extent) / 2;
