@@ -1,11 +1,16 @@
 //! What branches choose that is no value: functions by their names, and iterators. Which one is chosen where the branches stand, and
 //! what is done with it branches by that.
 
+use std::collections::HashSet;
+
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 
+use super::Refusal;
 use super::expr::peel;
-use super::reader::Reader;
+use super::path::single_name;
+use super::reader::{Reader, name_of};
 use crate::ast::Stmt;
 
 impl Reader {
@@ -24,6 +29,10 @@ impl Reader {
         let number = &mut |tail: &mut syn::Expr| self.number_function(tail, &mut functions);
         if !branches || !plain || !each_tail(&mut which, number) {
             return None;
+        }
+        let declared = Declared::of(&init.expr);
+        if let Some(function) = functions.iter().find(|function| declared.may_be(function)) {
+            self.refuse_named(function, Refusal::BranchFunction, "");
         }
         let (last, others) = functions.split_last()?;
         self.names += 1;
@@ -71,6 +80,37 @@ impl Reader {
             }
             _ => false,
         }
+    }
+}
+
+/// What is declared within a value.
+#[derive(Default)]
+struct Declared {
+    names: HashSet<String>,
+    /// Any name may stand for it.
+    items: bool,
+}
+
+impl Declared {
+    fn of(value: &syn::Expr) -> Self {
+        let mut found = Self::default();
+        found.visit_expr(value);
+        found
+    }
+
+    fn may_be(&self, function: &syn::ExprPath) -> bool {
+        self.items || single_name(&function.path).is_some_and(|name| self.names.contains(&name))
+    }
+}
+
+impl Visit<'_> for Declared {
+    fn visit_pat_ident(&mut self, pattern: &syn::PatIdent) {
+        self.names.insert(name_of(&pattern.ident));
+        syn::visit::visit_pat_ident(self, pattern);
+    }
+
+    fn visit_item(&mut self, _: &syn::Item) {
+        self.items = true;
     }
 }
 

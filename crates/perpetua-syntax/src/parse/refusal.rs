@@ -62,6 +62,7 @@ refusals! {
     PhantomType: "the type `{}`" => "tell types apart by a const parameter, such as `struct Length<const UNIT: u32>`: memory has no fields without a size";
     RangeType: "the type `{}` here" => "pass or keep both ends";
     RawPointer: "a raw pointer" => "take a slice and index it";
+    BranchFunction: "a choice among functions of which a branch declares one" => "declare it before the variable";
     FnPointer: "a function pointer" => "take `impl Fn(f32) -> f32` as a parameter; a variable may be one of several functions by their names: `let f: fn(f32) -> f32 = match … { … };`";
     TraitObject: "a trait object" => "use an enum and `match`, or a type parameter";
     ImplTrait: "`impl Trait` here" => "declare a type parameter, `fn f<T: Trait>(x: T)`, or name the type";

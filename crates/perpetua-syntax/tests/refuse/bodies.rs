@@ -43,8 +43,8 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ),
     // The variable from before is not meant, and what is behind a `&mut` may be another one when it is looked at again.
     (
-        "let v = [1, 2]; let mut v = v.into_iter(); v.next(); let w = §v; let g = (§v, 1);",
-        &[(R::IteratorValue, "v"), (R::IteratorValue, "v")],
+        "let v = [1, 2]; let mut v = v.into_iter(); v.next(); let w = v; let g = (§w, 1);",
+        &[(R::IteratorValue, "w")],
     ),
     (
         "let mut it = x.iter_mut().filter(|row| row[0] == 0).§flatten(); it.next();",
@@ -171,6 +171,19 @@ pub(crate) const BODIES: &[(&str, Rows)] = &[
     ),
     ("let y: §*mut f32 = n;", &[(R::RawPointer, "")]),
     ("let y: §fn(f32) -> f32 = n;", &[(R::FnPointer, "")]),
+    // Where what was chosen is called, a branch's own names are those of others.
+    (
+        "let f: fn(u32) -> u32 = if n > 1 { let g = |v: u32| v * 2; §g } else { square };",
+        &[(R::BranchFunction, "")],
+    ),
+    (
+        "let f: fn(u32) -> u32 = match n { 0 => { use a::cube as g; §g } _ => square };",
+        &[(R::BranchFunction, "")],
+    ),
+    (
+        "let f: fn(u32) -> u32 = match n { 0 => { let g = 3; x[g] = 1.0; cube } _ => square };",
+        &[],
+    ),
     ("let y: &§dyn Real = n;", &[(R::TraitObject, "")]),
     ("let y: §impl Real = n;", &[(R::ImplTrait, "")]),
     ("let y: §[f32] = n;", &[(R::BareSlice, "")]),
