@@ -29,9 +29,7 @@ impl Reader {
             }),
         }
     }
-}
 
-impl Reader {
     /// Whether functions that belong to a chain's items may end the lane with a fault.
     pub(super) fn may_fault(&self, chain: &Chain) -> bool {
         let faults = |step: &Step| {
@@ -39,6 +37,19 @@ impl Reader {
             effects.is_some_and(|effects| effects.acts || effects.calls || effects.faults)
         };
         chain.has_step(&faults)
+    }
+
+    /// Whether nothing is done with items: no function of the user's makes them, and each is known by its place, which it is made to be.
+    pub(super) fn is_plain(&mut self, chain: &mut Chain) -> bool {
+        let plain = chain.steps.is_empty()
+            && match &chain.source {
+                Source::Range(_) => true,
+                Source::Items(item, _) => is_plain(item),
+            };
+        if plain {
+            self.indexed_source(chain);
+        }
+        plain
     }
 }
 
@@ -59,21 +70,6 @@ impl Chain {
     /// Whether it is the numbers of a range from the first to the last.
     pub(super) fn is_upward(&self) -> bool {
         self.steps.is_empty() && matches!(&self.source, Source::Range(range) if range.adaptors.is_empty())
-    }
-}
-
-impl Reader {
-    /// Whether nothing is done with items: no function of the user's makes them, and each is known by its place, which it is made to be.
-    pub(super) fn is_plain(&mut self, chain: &mut Chain) -> bool {
-        let plain = chain.steps.is_empty()
-            && match &chain.source {
-                Source::Range(_) => true,
-                Source::Items(item, _) => is_plain(item),
-            };
-        if plain {
-            self.indexed_source(chain);
-        }
-        plain
     }
 }
 
