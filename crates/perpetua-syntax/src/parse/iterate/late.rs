@@ -121,7 +121,7 @@ impl Reader {
     /// The items of what may be an iterator, with adaptors behind it that a loop goes through; `None` of other values. Of an `Option` it means the
     /// same, and of an array, whose `map` runs for all its elements beforehand, where nothing is changed.
     pub(super) fn read_late_items(&mut self, value: &syn::Expr) -> Option<Chain> {
-        // Of all but `take` a range keeps the order of its places.
+        // A range in steps is gone over as the value that it is, unless `take` is its only step.
         if std::mem::take(&mut self.plain) || only(value, &STEPS) && !only(value, &["take"]) {
             return None;
         }
