@@ -14,7 +14,7 @@ use crate::node::{Node, Op, Recorded, Sources, no_grad, tracking};
 use crate::order::Reduction;
 use crate::place::inside;
 use crate::shape::Axes;
-use crate::table::name_of;
+use crate::table::{name_of, name_of_binary};
 
 /// What an operation adds to the gradients of its operands; `None` where that is zero.
 type Parts = SmallVec<[Option<Tensor>; 3]>;
@@ -110,10 +110,7 @@ impl Tensor {
             if let (Op::Variable, Some(gradient)) = (&entry.tensor.0.op, gradient) {
                 let gradient = inside(at, || gradient.detach());
                 let mut held = entry.tensor.0.held();
-                *held = Some(match held.take() {
-                    Some(before) => before.binary(BinaryOp::Add, &gradient, at),
-                    None => gradient,
-                });
+                *held = Some(gradient.added_to(held.take(), at));
             }
         }
         Ok(())
@@ -149,6 +146,16 @@ impl Tensor {
         Ok(Graph::tracked(self, &[]))
     }
 
+    // Types differ where a float of one byte is cast to several.
+    fn added_to(self, before: Option<Tensor>, at: &'static Location<'static>) -> Tensor {
+        let Some(before) = before else {
+            return self;
+        };
+        let name = name_of_binary(BinaryOp::Add, before.0.dtype);
+        let (before, own) = before.meet(name, &self.into(), at);
+        before.binary(BinaryOp::Add, &own, at)
+    }
+
     // Of every operation of the graph, by its number.
     fn gradients(&self, graph: &Graph, at: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
         let mut gradients: Vec<Option<Tensor>> = vec![None; graph.0.len()];
@@ -170,10 +177,7 @@ impl Tensor {
                 };
                 part.check()?;
                 let sum = &mut gradients[*source];
-                *sum = Some(match sum.take() {
-                    Some(before) => before.binary(BinaryOp::Add, &part, node.at),
-                    None => part,
-                });
+                *sum = Some(part.added_to(sum.take(), node.at));
             }
         }
         Ok(gradients)

@@ -68,7 +68,7 @@ fn every_byte_is_its_number() {
     }
 }
 
-// By ml_dtypes 0.5 (`float8_e4m3fn`, `float8_e5m2`).
+// By ml_dtypes 0.6 (`float8_e4m3fn`, `float8_e5m2`).
 #[test]
 fn numbers_between_go_to_the_nearest() {
     #[rustfmt::skip]
@@ -203,6 +203,28 @@ fn they_fuse_with_what_is_around() {
         let stored = x.cast(DType::E4m3);
         let loss = (stored.cast(DType::F32) * 3.3 + stored.cast(DType::F32)).sum(..);
         assert_eq!(loss.grad(&[&x]).unwrap()[0].to_vec::<f32>().unwrap(), [4.3; 3]);
+    }
+}
+
+#[test]
+fn gradients_of_two_types_add_up_in_the_wider_one() {
+    for device in devices() {
+        if !has(&device, DType::F16) {
+            continue;
+        }
+        let wide = |stored: &Tensor| (stored.cast(DType::F32) * 3.3).sum(..);
+        let narrow = |stored: &Tensor| (stored.cast(DType::F16) * 0.5).sum(..).cast(DType::F32);
+        let numbers = |gradient: &Tensor| gradient.to_vec::<f32>().unwrap();
+        let x = Tensor::from_slice(&[0.3f32, -7.7, 100.0], [3], &device).tracked();
+        let stored = x.cast(DType::E4m3);
+        let loss = narrow(&stored) + wide(&stored);
+        assert_eq!(numbers(&loss.grad(&[&x]).unwrap()[0]), [3.8; 3], "{device:?}");
+        // Those that are kept by one that is stored itself, too.
+        let weight = x.detach().cast(DType::E5m2).tracked();
+        narrow(&weight).backward().unwrap();
+        assert_eq!(weight.gradient().unwrap().dtype(), DType::F16);
+        wide(&weight).backward().unwrap();
+        assert_eq!(numbers(&weight.gradient().unwrap()), [3.8; 3], "{device:?}");
     }
 }
 
