@@ -113,7 +113,7 @@ impl Combine {
                 }
             }),
             inner => {
-                let some = crate::spread::at_once(size_of_val(values) * inner / parts.len().max(1));
+                let some = crate::spread::at_once(bytes_of_part(size_of_val(values), parts.len(), inner));
                 // Several parts, or some columns of one.
                 let width = if some > 1 { some * inner } else { ABREAST };
                 let pieces = parts
@@ -365,6 +365,11 @@ widest! {
     }
 }
 
+/// How many of so many bytes a part has, whose results are `inner` of all.
+fn bytes_of_part(bytes: usize, results: usize, inner: usize) -> usize {
+    bytes / (results / inner).max(1)
+}
+
 fn lanes(order: Order) -> usize {
     match order {
         Order::Serial => 1,
@@ -470,5 +475,14 @@ impl Tensor {
             (false, true) => Some([y.clone(), repeated(x)?]),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_of_parts_do_not_overflow() {
+        assert_eq!(super::bytes_of_part(usize::MAX, 64, 32), usize::MAX / 2);
+        assert_eq!(super::bytes_of_part(4000, 0, 5), 4000);
     }
 }
