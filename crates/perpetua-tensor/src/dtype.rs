@@ -121,6 +121,11 @@ impl DType {
     pub(crate) const fn is_byte_float(self) -> bool {
         self.byte_float().is_some()
     }
+
+    /// What is said to whoever computes with such.
+    pub(crate) fn for_storage(self) -> String {
+        format!("{self} is for storage: cast first, to f32, f16 or bf16")
+    }
 }
 
 impl fmt::Display for DType {

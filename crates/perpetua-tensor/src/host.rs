@@ -53,10 +53,7 @@ impl Function for Along {
             return Err("it takes a tensor".into());
         };
         if x.dtype().is_byte_float() {
-            return Err(format!(
-                "{} is for storage: cast first, to f32, f16 or bf16",
-                x.dtype()
-            ));
+            return Err(x.dtype().for_storage());
         }
         let mut shape = x.shape().to_vec();
         let dtype = match self.0 {

@@ -89,8 +89,7 @@ impl Tensor {
 
     /// What computes with floats of one byte.
     pub(crate) fn for_storage(&self, operation: &'static str, at: &'static Location<'static>) -> Tensor {
-        let rule = format!("{} is for storage: cast first, to f32, f16 or bf16", self.0.dtype);
-        self.refuse(operation, &[], rule, at)
+        self.refuse(operation, &[], self.0.dtype.for_storage(), at)
     }
 
     pub(crate) fn with_error(error: Error, device: &Device, at: &'static Location<'static>) -> Tensor {
@@ -247,11 +246,10 @@ impl Tensor {
             ));
         }
         let Some(dtype) = promote(self.0.dtype, other.0.dtype) else {
-            return refuse(match (self.0.dtype, other.0.dtype) {
-                (a, b) if a.is_byte_float() || b.is_byte_float() => {
-                    "floats of one byte are for storage: cast first, to f32, f16 or bf16".into()
-                }
-                _ => "no integer type holds all values of both: cast one".into(),
+            let mut both = [self.0.dtype, other.0.dtype].into_iter();
+            return refuse(match both.find(|dtype| dtype.is_byte_float()) {
+                Some(stored) => stored.for_storage(),
+                None => "no integer type holds all values of both: cast one".into(),
             });
         };
         let Some(shape) = broadcast(&self.0.shape, &other.0.shape) else {

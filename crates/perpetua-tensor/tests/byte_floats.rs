@@ -271,7 +271,8 @@ fn what_computes_refuses_them() {
                     .to_bytes()
                     .expect_err(name)
                     .to_string();
-                assert!(error.contains("cast first"), "{name}: {error}");
+                let rule = format!("{dtype} is for storage: cast first, to f32, f16 or bf16");
+                assert!(error.contains(&rule), "{name}: {error}");
             }
         }
         let error = Tensor::from_bytes(&[0, 2], DType::Bool, [2], &device)
