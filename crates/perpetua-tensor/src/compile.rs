@@ -346,6 +346,7 @@ impl Capture {
                     })
                 });
                 Ok(Tensor::with_value(
+                    "compile",
                     value,
                     result.dtype(),
                     result.shape(),

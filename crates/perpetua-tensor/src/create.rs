@@ -16,7 +16,7 @@ impl Tensor {
     #[track_caller]
     pub fn from_slice<T: Element>(values: &[T], shape: impl AsRef<[usize]>, device: &Device) -> Tensor {
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        Tensor::uploaded(bytes, T::TYPE, shape.as_ref(), device, here!())
+        Tensor::uploaded("from_slice", bytes, T::TYPE, shape.as_ref(), device, here!())
     }
 
     /// A copy of elements of a type that comes at run time, or that Rust lacks, such as floats of one byte: their bytes, in the machine's order.
@@ -32,10 +32,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn from_bytes(bytes: &[u8], dtype: DType, shape: impl AsRef<[usize]>, device: &Device) -> Tensor {
+        const NAME: &str = "from_bytes";
         let (shape, at) = (shape.as_ref(), here!());
         let refuse = |rule: String| {
             let error = Error::Rule {
-                operation: "from_bytes",
+                operation: NAME,
                 operands: format!("{} bytes as {dtype}", bytes.len()),
                 rule,
                 at: At(at),
@@ -47,11 +48,13 @@ impl Tensor {
         }
         match bytes.iter().find(|byte| dtype == DType::Bool && **byte > 1) {
             Some(other) => refuse(format!("bool is 0 or 1, not {other}")),
-            None => Tensor::uploaded(bytes, dtype, shape, device, at),
+            None => Tensor::uploaded(NAME, bytes, dtype, shape, device, at),
         }
     }
 
+    /// What the function `operation` gives of a copy of elements.
     pub(crate) fn uploaded(
+        operation: &'static str,
         bytes: &[u8],
         dtype: DType,
         shape: &[usize],
@@ -61,7 +64,7 @@ impl Tensor {
         let values = bytes.len() / dtype.size() as usize;
         if count(shape) != values {
             let error = Error::Rule {
-                operation: "from_slice",
+                operation,
                 operands: format!("{values} values as {dtype}"),
                 rule: format!("the shape {shape:?} has {} elements", count(shape)),
                 at: At(at),
@@ -69,6 +72,7 @@ impl Tensor {
             return Tensor::with_error(error, device, at);
         }
         Tensor::with_value(
+            operation,
             DynBuffer::upload(device, &dtype.into(), bytes),
             dtype,
             shape,
@@ -77,8 +81,9 @@ impl Tensor {
         )
     }
 
-    /// A tensor whose value is known.
+    /// A tensor whose value is known, which the function `operation` gives.
     pub(crate) fn with_value(
+        operation: &'static str,
         value: perpetua_device::Result<DynBuffer>,
         dtype: DType,
         shape: &[usize],
@@ -87,13 +92,19 @@ impl Tensor {
     ) -> Tensor {
         match value {
             Ok(value) => {
-                let leaf = Tensor::record(Op::Leaf, Sources::new(), (shape.into(), dtype), device, at);
+                let leaf = Tensor::record(
+                    Op::Leaf(operation),
+                    Sources::new(),
+                    (shape.into(), dtype),
+                    device,
+                    at,
+                );
                 leaf.0.settle(value);
                 leaf
             }
             Err(cause) => {
                 let error = Error::Device {
-                    operation: "from_slice".into(),
+                    operation: operation.into(),
                     cause: cause.into(),
                     at: At(at),
                 };

@@ -329,7 +329,7 @@ impl Tensor {
         // Whatever is not 0 is true.
         let stored = if *dtype == DType::Bool { DType::U8 } else { *dtype };
         let value = adopted.and_then(|bytes| DynBuffer::view(&bytes, &stored.into()));
-        let flat = Tensor::with_value(value, stored, &[layout.count], device, at);
+        let flat = Tensor::with_value("from_dlpack", value, stored, &[layout.count], device, at);
         flat.check()?;
         let placed = crate::place::inside(at, || layout.placed(&flat, &shape, at));
         placed.check()?;

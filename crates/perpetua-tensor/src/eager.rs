@@ -58,7 +58,7 @@ pub(crate) fn computed(recorded: Tensor) -> Tensor {
     let node = &recorded.0;
     let has_value = matches!(
         node.op,
-        Op::Leaf | Op::Failed(_) | Op::Example | Op::Scalar { .. }
+        Op::Leaf(_) | Op::Failed(_) | Op::Example | Op::Scalar { .. }
     );
     if !IS_ON.get() || has_value || node.is_example {
         return recorded;

@@ -50,10 +50,11 @@ impl Contents {
         }
     }
 
-    /// A tensor of a part of the bytes. Whatever is not 0 is true.
+    /// A tensor of a part of the bytes, which the function `operation` gives. Whatever is not 0 is true.
     #[track_caller]
     pub(crate) fn tensor(
         &self,
+        operation: &'static str,
         part: &[u8],
         dtype: DType,
         shape: &[usize],
@@ -62,22 +63,22 @@ impl Contents {
         let tensor = match self {
             #[cfg(feature = "mmap")]
             Contents::Mapped(map) if map.serves(part, dtype, device) => {
-                map.tensor(part, dtype, shape, device)
+                map.tensor(operation, part, dtype, shape, device)
             }
             _ if dtype == DType::Bool => {
                 let truths: Vec<u8> = part.iter().map(|byte| u8::from(*byte != 0)).collect();
-                Tensor::uploaded(&truths, dtype, shape, device, here!())
+                Tensor::uploaded(operation, &truths, dtype, shape, device, here!())
             }
-            _ => Tensor::uploaded(part, dtype, shape, device, here!()),
+            _ => Tensor::uploaded(operation, part, dtype, shape, device, here!()),
         };
         tensor.check().map(|()| tensor)
     }
 
     /// As a `.npy` file.
     #[track_caller]
-    pub(crate) fn array(&self, path: &Path, device: &Device) -> Result<Tensor> {
+    pub(crate) fn array(&self, operation: &'static str, path: &Path, device: &Device) -> Result<Tensor> {
         let array = npy::read(self.bytes()).map_err(|cause| failed(path, cause))?;
-        self.tensor(array.bytes, array.element.into(), &array.shape, device)
+        self.tensor(operation, array.bytes, array.element.into(), &array.shape, device)
     }
 }
 
@@ -122,7 +123,7 @@ impl Tensor {
     #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
         let path = path.as_ref();
-        Contents::read(path)?.array(path, device)
+        Contents::read(path)?.array("load_npy", path, device)
     }
 
     /// As [`Tensor::load_npy`], of a file that is mapped to memory: on the CPU nothing is read before it is wanted, and nothing copied; other devices get a copy.
@@ -152,7 +153,7 @@ impl Tensor {
         let path = path.as_ref();
         // SAFETY: the caller promises the same.
         let contents = unsafe { Contents::map(path)? };
-        contents.array(path, device)
+        contents.array("map_npy", path, device)
     }
 
     /// Writes it as `numpy.load` reads it. Waits for the device. A file that is there is replaced by a whole one.

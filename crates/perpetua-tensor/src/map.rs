@@ -43,13 +43,20 @@ impl Map {
 
     /// A tensor whose elements are a part of the map, which stays as long as they are needed.
     #[track_caller]
-    pub(crate) fn tensor(&self, part: &[u8], dtype: DType, shape: &[usize], device: &Device) -> Tensor {
+    pub(crate) fn tensor(
+        &self,
+        operation: &'static str,
+        part: &[u8],
+        dtype: DType,
+        shape: &[usize],
+        device: &Device,
+    ) -> Tensor {
         let address = part.as_ptr().addr() as u64;
         // SAFETY: the part is a part of the map, whose pages may be read and, as copies, written by anybody, are initialised, and stay until the owner
         // is dropped; its provenance was exposed. Nobody changes the file, as the caller of `map_npy` or `map_safetensors` has promised; nobody writes to the memory, since a tensor never
         // changes; the only references to it are shared ones that read headers.
         let adopted = unsafe { device.adopt::<u8>(address, part.len(), self.clone()) };
         let value = adopted.and_then(|bytes| DynBuffer::view(&bytes, &dtype.into()));
-        Tensor::with_value(value, dtype, shape, device, here!())
+        Tensor::with_value(operation, value, dtype, shape, device, here!())
     }
 }

@@ -24,8 +24,8 @@ pub struct Tensor(pub(crate) Arc<Node>);
 /// An operation, but for its sources.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
-    /// Its value came from outside.
-    Leaf,
+    /// Its value came from outside, by the function of this name.
+    Leaf(&'static str),
     /// There is no such tensor.
     Failed(Box<Error>),
     /// What a function is recorded with that `vmap` or `compile` takes: it has no value.
@@ -342,7 +342,7 @@ impl Node {
             .iter()
             .map(|source| source.0.depth.load(Ordering::Relaxed));
         let depth = match op {
-            Op::Leaf | Op::Failed(_) => 0,
+            Op::Leaf(_) | Op::Failed(_) => 0,
             _ => below.max().unwrap_or(0).saturating_add(1),
         };
         Node {

@@ -61,7 +61,9 @@ pub fn load_npz(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<Stri
             Error::File { cause, .. } => wrong(&cause),
             other => other,
         };
-        let array = Contents::Read(bytes).array(path, device).map_err(named)?;
+        let array = Contents::Read(bytes)
+            .array("load_npz", path, device)
+            .map_err(named)?;
         all.insert(name.to_owned(), array);
     }
     Ok(all)

@@ -111,7 +111,7 @@ impl Tensor {
         if self.0.device.id() == device.id() {
             return Ok(self.clone());
         }
-        let copy = Tensor::uploaded(&self.to_bytes()?, self.0.dtype, self.shape(), device, at);
+        let copy = Tensor::uploaded("to", &self.to_bytes()?, self.0.dtype, self.shape(), device, at);
         copy.check().map(|()| copy)
     }
 }

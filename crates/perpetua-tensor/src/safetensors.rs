@@ -64,16 +64,21 @@ struct Entry {
 #[track_caller]
 pub fn load_safetensors(path: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let path = path.as_ref();
-    tensors(&Contents::read(path)?, path, device)
+    tensors("load_safetensors", &Contents::read(path)?, path, device)
 }
 
 #[track_caller]
-fn tensors(contents: &Contents, path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+fn tensors(
+    operation: &'static str,
+    contents: &Contents,
+    path: &Path,
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>> {
     let (entries, data) = parse(contents.bytes()).map_err(|cause| failed(path, cause))?;
     let mut all = BTreeMap::new();
     for entry in entries {
         let own = data.get(entry.begin..entry.end).unwrap_or_default();
-        let loaded = contents.tensor(own, entry.dtype, &entry.shape, device)?;
+        let loaded = contents.tensor(operation, own, entry.dtype, &entry.shape, device)?;
         all.insert(entry.name, loaded);
     }
     Ok(all)
@@ -93,7 +98,7 @@ pub unsafe fn map_safetensors(path: impl AsRef<Path>, device: &Device) -> Result
     let path = path.as_ref();
     // SAFETY: the caller promises the same.
     let contents = unsafe { Contents::map(path)? };
-    tensors(&contents, path, device)
+    tensors("map_safetensors", &contents, path, device)
 }
 
 /// Writes tensors with their names. Waits for the device. A file that is there is replaced by a whole one.

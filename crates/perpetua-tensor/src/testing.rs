@@ -223,7 +223,7 @@ impl Plain<'_> {
         let node = &self.entry.tensor.0;
         let all = 0..count(&node.shape);
         match &node.op {
-            Op::Leaf | Op::Failed(_) | Op::Example => None,
+            Op::Leaf(_) | Op::Failed(_) | Op::Example => None,
             Op::Function(function) => self.on_host(function.on_host()?),
             Op::Scalar { bits, .. } => Some(vec![*bits; all.len()]),
             Op::Coordinate { axis } => Some(all.map(|i| along(&node.shape, i)[*axis] as u64).collect()),

@@ -291,7 +291,12 @@ fn they_are_printed_and_shared() -> Result<(), Error> {
     let device = Device::new(perpetua_device::BackendKind::Cpu, 0).map_err(Error::from)?;
     let x = Tensor::from_bytes(&[0x38, 0xc0, 0x7e, 0x7f], DType::E4m3, [4], &device);
     assert_eq!(x.to_string(), x.cast(DType::F32).to_string());
-    assert_eq!(format!("{x:?}"), "e4m3[4] of `from_slice`");
+    assert_eq!(format!("{x:?}"), "e4m3[4] of `from_bytes`");
+    let error = Tensor::from_bytes(&[0; 3], DType::E4m3, [4], &device)
+        .check()
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("`from_bytes` of 3 values as e4m3"), "{error}");
     let error = x
         .save_npy(std::env::temp_dir().join("none.npy"))
         .unwrap_err()

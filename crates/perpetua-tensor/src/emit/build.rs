@@ -438,7 +438,7 @@ impl<'a> Build<'a> {
                 }
                 self.combined(number)?
             }
-            Op::Leaf | Op::Failed(_) | Op::Example | Op::Function(_) => return Err(Elsewhere),
+            Op::Leaf(_) | Op::Failed(_) | Op::Example | Op::Function(_) => return Err(Elsewhere),
         })
     }
 }

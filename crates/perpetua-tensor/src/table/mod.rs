@@ -163,7 +163,7 @@ pub(crate) fn name_of_binary(op: BinaryOp, dtype: DType) -> &'static str {
 /// The name of a recorded operation.
 pub(crate) fn name_of(node: &Node) -> &'static str {
     match &node.op {
-        Op::Leaf => "from_slice",
+        Op::Leaf(name) => name,
         Op::Failed(_) => "error",
         Op::Example => "example",
         Op::Scalar { .. } => "full",
