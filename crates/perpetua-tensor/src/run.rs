@@ -1,5 +1,6 @@
 //! Runs what is recorded: kernels are found by their recipes or compiled, results get memory, launches go to the default stream.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -174,22 +175,10 @@ pub(crate) struct Ready {
 impl Ready {
     pub(crate) fn all(device: &Device, kernels: &Kernels, graph: &Graph, plan: &Plan) -> Result<Vec<Ready>> {
         let ready = |turn: Turn| {
-            let kernel = match &turn[..] {
-                [(output, Step::Launch(built)), others @ ..] => {
-                    let tensor = &graph.0[*output].tensor;
-                    Some(match others.len() as u32 {
-                        0 => compiled(device, kernels, &built.recipe, tensor)?,
-                        others => {
-                            let recipe = Recipe {
-                                times: others + 1,
-                                ..built.recipe.clone()
-                            };
-                            compiled(device, kernels, &recipe, tensor)?
-                        }
-                    })
-                }
-                _ => None,
+            let of = |(first, recipe): (usize, Cow<'_, Recipe>)| {
+                compiled(device, kernels, &recipe, &graph.0[first].tensor)
             };
+            let kernel = recipe(&turn).map(of).transpose()?;
             Ok(Ready { turn, kernel })
         };
         turns(graph, plan)?.into_iter().map(ready).collect()
@@ -243,6 +232,21 @@ impl Ready {
         }
         Ok(())
     }
+}
+
+/// The recipe of a launch's kernel, and the first of its results.
+pub(crate) fn recipe(turn: &Turn) -> Option<(usize, Cow<'_, Recipe>)> {
+    let [(first, Step::Launch(built)), others @ ..] = &turn[..] else {
+        return None;
+    };
+    let recipe = match others.len() as u32 {
+        0 => Cow::Borrowed(&built.recipe),
+        others => Cow::Owned(Recipe {
+            times: others + 1,
+            ..built.recipe.clone()
+        }),
+    };
+    Some((*first, recipe))
 }
 
 /// Memory for a result.

@@ -8,16 +8,17 @@ use perpetua_ir::ops::eval::{eval_binary, eval_ternary, eval_unary};
 use perpetua_ir::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 use crate::dtype::DType;
-use crate::emit::build;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fuse::{Plan, Ways};
 use crate::graph::{Entry, Graph};
 use crate::library::Use;
 use crate::node::Tensor;
 use crate::node::{HostValues, OnHost, Op};
 use crate::order::{LANES, Order, Reduction};
-use crate::run::{generated, realize_with};
+use crate::run::{generated, realize_with, recipe};
 use crate::shape::{Shape, count};
+use crate::step::{Step, wrong};
+use crate::together::turns;
 
 /// A tensor's elements by plain evaluation of what is recorded: their bits, zero-extended. Computes nothing on the device, reads known values.
 ///
@@ -117,8 +118,6 @@ pub fn attention_by_library(operands: [&Tensor; 3], causal: bool) -> Option<Tens
 /// # Errors
 /// If an operation on the way was refused, or needs what WGSL lacks.
 pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
-    tensor.check()?;
-    let graph = Graph::of(&[tensor]);
     let ways = Ways {
         fuses: true,
         most_buffers: 8,
@@ -126,28 +125,44 @@ pub fn wgsl(tensor: &Tensor) -> Result<Vec<String>> {
         copies: false,
         together: 0,
     };
-    let plan = Plan::of(&graph, ways);
-    let is_stored = |number: usize| plan.stays[number].is_some() || graph.0[number].is_known;
-    let wrong = |message: String| Error::Generated {
-        operation: "wgsl".into(),
-        message,
-        at: tensor.0.at(),
+    texts(&[tensor], ways, |block| Target::Wgsl {
+        capabilities: Capabilities::new(),
+        block,
+        dynamic_shared: 0,
+        distinct: true,
+        exact_fma: true,
+    })
+}
+
+/// The kernels that tensors of one device take, as PTX for compute capability 9.0: as many as there are launches.
+///
+/// # Errors
+/// If an operation on the way was refused.
+pub fn ptx(tensors: &[&Tensor]) -> Result<Vec<String>> {
+    let Some(first) = tensors.first() else {
+        return Ok(Vec::new());
     };
-    let texts = plan.groups.iter().map(|group| {
-        let built = build(&graph, group, &is_stored).map_err(|_| wrong("it has no recipe".into()))?;
-        let target = Target::Wgsl {
-            capabilities: Capabilities::new(),
-            block: built.config.block.to_array(),
-            dynamic_shared: 0,
-            distinct: true,
-            exact_fma: true,
+    texts(tensors, Ways::of(first.device()), |_| Target::Ptx {
+        sm: 90.into(),
+    })
+}
+
+fn texts(tensors: &[&Tensor], ways: Ways, target: impl Fn([u32; 3]) -> Target) -> Result<Vec<String>> {
+    tensors.iter().try_for_each(|tensor| tensor.check())?;
+    let graph = Graph::of(tensors);
+    let mut texts = Vec::new();
+    for turn in turns(&graph, &Plan::of(&graph, ways))? {
+        let (Some((first, recipe)), Some((_, Step::Launch(built)))) = (recipe(&turn), turn.first()) else {
+            continue;
         };
-        let source = render(&generated(&built.recipe, tensor)?, &target);
-        source
-            .map(|source| source.text)
-            .map_err(|error| wrong(error.to_string()))
-    });
-    texts.collect()
+        let tensor = &graph.0[first].tensor;
+        let rendered = render(
+            &generated(&recipe, tensor)?,
+            &target(built.config.block.to_array()),
+        );
+        texts.push(rendered.map_err(|error| wrong(tensor, &error.to_string()))?.text);
+    }
+    Ok(texts)
 }
 
 fn combine(how: Reduction, ty: DType, a: u64, b: u64) -> Option<u64> {

@@ -7,6 +7,7 @@ mod common;
 use common::{check, devices, has};
 use perpetua_device::Device;
 use perpetua_tensor::{DType, DlPack, Error, Slice, Statistics, Tensor, Window, testing};
+use perpetua_vendor_tools::ptxas;
 
 const TYPES: [DType; 2] = [DType::E4m3, DType::E5m2];
 
@@ -137,6 +138,26 @@ fn numbers_between_go_to_the_nearest() {
         if has(&device, DType::F64) {
             let up = Tensor::from_slice(&[1.0625 + 1e-12, 1.0625, 1.1875 - 1e-12], [3], &device);
             assert_eq!(up.cast(DType::E4m3).to_bytes().unwrap(), [0x39, 0x38, 0x39]);
+        }
+    }
+}
+
+#[test]
+fn nvidias_assembler_takes_casts() {
+    let device = Device::new(perpetua_device::BackendKind::Cpu, 0).unwrap();
+    for stored in TYPES {
+        let x = every(stored, &device);
+        for other in [DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32] {
+            let y = Tensor::coordinates([256], 0, &device).cast(other) * 3;
+            for cast in [x.cast(other), y.cast(stored)] {
+                let texts = testing::ptx(&[&cast]).unwrap();
+                assert_eq!(texts.len(), 1);
+                let Some(assembled) = ptxas(&texts[0], "sm_90a").required("casts").unwrap() else {
+                    return;
+                };
+                let usage = &assembled.usage[0];
+                assert_eq!(usage.stack_bytes, 0, "{stored} and {other}: {usage:?}");
+            }
         }
     }
 }

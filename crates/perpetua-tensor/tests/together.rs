@@ -11,6 +11,7 @@ mod common;
 use common::devices;
 use perpetua_device::{BackendKind, Device};
 use perpetua_tensor::{Adam, Statistics, Tensor, compile, testing};
+use perpetua_vendor_tools::ptxas;
 
 fn cpu() -> Device {
     Device::new(BackendKind::Cpu, 0).expect("the CPU")
@@ -274,5 +275,20 @@ fn a_place_that_is_not_there_is_still_an_error() {
         let done = Tensor::realize_all(&[&good, &bad]).and_then(|()| bad.to_vec::<f32>());
         assert!(done.is_err(), "{device:?}");
         assert_eq!(at(7).to_vec::<f32>().expect("values").len(), 3, "{device:?}");
+    }
+}
+
+#[test]
+fn nvidias_assembler_takes_what_is_launched_together() {
+    let device = cpu();
+    let results: Vec<Tensor> = all(1, &device).iter().map(|x| (x * 0.5).exp()).collect();
+    let texts = testing::ptx(&results.iter().collect::<Vec<_>>()).expect("PTX");
+    assert_eq!(texts.len() as u64, launches(12, 2, &device));
+    for text in texts {
+        let Some(assembled) = ptxas(&text, "sm_90a").required("together").expect("machine code") else {
+            return;
+        };
+        let usage = &assembled.usage[0];
+        assert_eq!((usage.stack_bytes, usage.spill_store_bytes), (0, 0), "{usage:?}");
     }
 }
