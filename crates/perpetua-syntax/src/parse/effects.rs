@@ -171,7 +171,9 @@ impl Visit<'_> for Effects<'_> {
 
     fn visit_expr_method_call(&mut self, call: &syn::ExprMethodCall) {
         let name = name_of(&call.method);
-        self.calls |= !READING.contains(&&*name);
+        // That of an `Option` has no argument, and empties it.
+        let empties = name == "take" && call.args.is_empty();
+        self.calls |= empties || !READING.contains(&&*name);
         if self.called {
             // Numbers have a method of this name that only computes.
             self.acts |= CHANGING.iter().any(|known| name.starts_with(known)) && name != "swap_bytes";

@@ -289,3 +289,22 @@ fn iterators_that_are_arguments_keep_their_place() {
     let x: Vec<u32> = (0..48).map(|i| i * 37 % 101).collect();
     check(iterators::kernel(), iterators, &x, &[[0; 8]; 32]);
 }
+
+#[device]
+fn slotted(slot: Option<u32>, items: impl Iterator<Item = u32>) -> u32 {
+    weighed(slot.unwrap_or(50), items, 2)
+}
+
+#[kernel]
+fn emptied(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    let mut slot = (x[i] % 3 != 0).then_some(x[i]);
+    let all = slotted(slot, slot.take().into_iter());
+    y[i] = all ^ slot.map_or(0, |v| v << 9);
+}
+
+#[test]
+fn an_option_is_emptied_in_its_turn() {
+    let x: Vec<u32> = (0..48).map(|i| i * 37 % 101).collect();
+    check(emptied::kernel(), emptied, &x, &[0; 32]);
+}
