@@ -1,7 +1,7 @@
 //! Blocks and statements.
 
 use super::Refusal;
-use super::order::mentions;
+use super::effects::mentions;
 use super::ranges::is_used_range;
 use super::reader::{Reader, line_of, name_of};
 use crate::ast::{Block, Expr, Stmt, StmtKind, Type};

@@ -1,5 +1,6 @@
 //! What computing an expression may do beside giving its value. Must not know what is called: a call may do anything.
 
+use quote::ToTokens;
 use syn::visit::Visit;
 
 use super::path::single_name;
@@ -182,4 +183,16 @@ impl Visit<'_> for Effects<'_> {
         }
         syn::visit::visit_expr_method_call(self, call);
     }
+}
+
+/// Whether the tokens of a value name something.
+pub(super) fn mentions(value: &syn::Expr, name: &str) -> bool {
+    fn any(tokens: proc_macro2::TokenStream, name: &str) -> bool {
+        tokens.into_iter().any(|token| match token {
+            proc_macro2::TokenTree::Ident(ident) => ident == name,
+            proc_macro2::TokenTree::Group(group) => any(group.stream(), name),
+            _ => false,
+        })
+    }
+    any(value.to_token_stream(), name)
 }

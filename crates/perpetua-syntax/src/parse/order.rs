@@ -1,10 +1,9 @@
 //! The order in which a call computes: its receiver, then its arguments from left to right, also where one of them is an iterator,
 //! whose parts have names in front of the call. Must not know what is called.
 
-use quote::ToTokens;
 use syn::spanned::Spanned;
 
-use super::effects::Effects;
+use super::effects::{Effects, mentions};
 use super::reader::{Reader, line_of};
 use super::sugar::{binding, local};
 use crate::ast::{BinaryOp, Expr, ExprKind, Pattern, PatternKind, Stmt, StmtKind, UnaryOp};
@@ -149,16 +148,4 @@ impl Reader {
             }
         }
     }
-}
-
-/// Whether the tokens of a value name something.
-pub(super) fn mentions(value: &syn::Expr, name: &str) -> bool {
-    fn any(tokens: proc_macro2::TokenStream, name: &str) -> bool {
-        tokens.into_iter().any(|token| match token {
-            proc_macro2::TokenTree::Ident(ident) => ident == name,
-            proc_macro2::TokenTree::Group(group) => any(group.stream(), name),
-            _ => false,
-        })
-    }
-    any(value.to_token_stream(), name)
 }
