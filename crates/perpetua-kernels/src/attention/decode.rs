@@ -12,7 +12,7 @@ use super::paged::{self, HEADS, PARTS_OF_BLOCK, attention_paged_tensor_core};
 use super::paged_staged::{self, attention_paged_staged};
 use crate::element::{Element, in_pieces, instance};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, ptx_of};
+use crate::kernel::{Kernel, ptx_of, ptx_unchecked};
 use crate::operand::{Operand, check};
 
 /// Blocks that a large GPU has room for at the same time, and the fewest keys for which it is worth to have one more.
@@ -305,11 +305,11 @@ impl Kernel for PagedAttentionKernel {
     }
 
     fn ptx_for(&self, sm: u32) -> Result<String> {
-        // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
         match (self.in_stages, self.instance_in_stages(), sm) {
+            // The text is what CUDA runs. SAFETY: nothing is launched here; what launches it, `launch`, says why it may.
             (true, Some(function), 90) => ptx_of(unsafe { function.unchecked() }, Sm::of_device(9, 0)),
             (true, None, _) => Err(self.not_in_stages(self.name())),
-            _ => ptx_of(unsafe { self.function().unchecked() }, sm),
+            _ => ptx_unchecked(self.function(), sm),
         }
     }
 

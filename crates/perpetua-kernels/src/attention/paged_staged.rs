@@ -20,6 +20,7 @@ pub(super) const LANES: u32 = 256;
     clippy::too_many_arguments,
     reason = "a kernel's arguments are its buffers and its shapes"
 )]
+#[allow(clippy::manual_memcpy, reason = "written out, its numbers stay in registers")]
 pub(super) fn attention_paged_staged<
     T: Paired,
     Q: GpuType,

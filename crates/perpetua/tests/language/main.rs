@@ -22,6 +22,8 @@
     clippy::unnecessary_lazy_evaluations,
     clippy::eq_op,
     clippy::toplevel_ref_arg,
+    clippy::precedence,
+    clippy::unnecessary_literal_unwrap,
     for_loops_over_fallibles,
     reason = "kernels are written as users write them"
 )]
