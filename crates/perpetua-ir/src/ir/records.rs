@@ -5,8 +5,8 @@ use super::array::{numbers_as_words, print_words};
 use super::npy::{behind, descr, end, file, scalar, shape, short, text};
 use super::{Scalar, Type};
 
-/// Most numbers of an element.
-const MOST: usize = 1 << 16;
+/// Most parts of an element: numbers, gaps, and the records around them.
+const MOST: usize = 1 << 17;
 /// How deep the brackets of a header may nest.
 const DEEPEST: u32 = 16;
 
@@ -91,15 +91,28 @@ fn extents(shape: &Literal<'_>) -> Option<usize> {
     }
 }
 
+/// What is known of an element so far.
+#[derive(Default)]
+struct Element {
+    numbers: Vec<Scalar>,
+    offsets: Vec<usize>,
+    size: usize,
+    /// What was added: an empty one among it takes time, too.
+    parts: usize,
+}
+
 /// Adds a type's numbers to those of a record: their types and places.
-fn add(ty: &Literal<'_>, all: &mut (Vec<Scalar>, Vec<usize>, usize)) -> Result<Vec<String>, String> {
+fn add(ty: &Literal<'_>, all: &mut Element) -> Result<Vec<String>, String> {
     let unknown = || "a record's fields are not written as NumPy does".to_owned();
-    let (numbers, offsets, size) = all;
+    if all.parts == MOST {
+        return Err(format!("a record of more than {MOST} parts"));
+    }
+    all.parts += 1;
     match ty {
         Literal::Text(name) => {
             if let Some(bytes) = name.strip_prefix("|V") {
                 let bytes: usize = bytes.parse().map_err(|_| unknown())?;
-                *size = size.checked_add(bytes).ok_or_else(unknown)?;
+                all.size = all.size.checked_add(bytes).ok_or_else(unknown)?;
                 return Ok(Vec::new());
             }
             let Some(scalar) = scalar(name) else {
@@ -108,12 +121,10 @@ fn add(ty: &Literal<'_>, all: &mut (Vec<Scalar>, Vec<usize>, usize)) -> Result<V
                     short(name)
                 ));
             };
-            if numbers.len() == MOST {
-                return Err(format!("a record of more than {MOST} numbers"));
-            }
-            numbers.push(scalar);
-            offsets.push(*size);
-            *size = size.checked_add(scalar.size() as usize).ok_or_else(unknown)?;
+            all.numbers.push(scalar);
+            all.offsets.push(all.size);
+            let size = all.size.checked_add(scalar.size() as usize);
+            all.size = size.ok_or_else(unknown)?;
             Ok(Vec::new())
         }
         Literal::List(fields) => {
@@ -137,9 +148,6 @@ fn add(ty: &Literal<'_>, all: &mut (Vec<Scalar>, Vec<usize>, usize)) -> Result<V
                     Literal::Number(_) => return Err(unknown()),
                 };
                 let count = shape.map_or(Some(1), extents).ok_or_else(unknown)?;
-                if count > MOST {
-                    return Err(format!("a record of more than {MOST} numbers"));
-                }
                 for _ in 0..count {
                     add(ty, all)?;
                 }
@@ -164,10 +172,10 @@ pub fn read(bytes: &[u8]) -> Result<Records<'_>, String> {
     if matches!(ty, Literal::Text(_)) {
         return Err("its elements are numbers, and the buffer's are records: save a structured array".into());
     }
-    let mut all = (Vec::new(), Vec::new(), 0);
+    let mut all = Element::default();
     let fields = add(&ty, &mut all)?;
-    let ((numbers, offsets, size), shape) = (all, shape(header)?);
-    let end = end(begin, size, &shape)?;
+    let shape = shape(header)?;
+    let end = end(begin, all.size, &shape)?;
     let Some(bytes) = bytes.get(begin..end) else {
         return Err(format!(
             "{} bytes of elements are not enough for the shape {shape:?}",
@@ -176,10 +184,10 @@ pub fn read(bytes: &[u8]) -> Result<Records<'_>, String> {
     };
     Ok(Records {
         fields,
-        numbers,
+        numbers: all.numbers,
         shape,
-        offsets,
-        size,
+        offsets: all.offsets,
+        size: all.size,
         bytes,
     })
 }
@@ -390,6 +398,13 @@ mod tests {
         }
         for cut in 0..file.len() {
             assert!(read(&file[..cut]).is_err(), "{cut} bytes");
+        }
+        for inner in ["'|V0'", "[]"] {
+            let most = (0..3).fold(inner.to_owned(), |of, _| format!("[('a', {of}, 65536)]"));
+            let text = format!("{{'descr': {most}, 'fortran_order': False, 'shape': (), }}");
+            let len = (text.len() as u16).to_le_bytes();
+            let file = [b"\x93NUMPY\x01\x00", &len[..], text.as_bytes()].concat();
+            assert_eq!(read(&file), Err("a record of more than 131072 parts".to_owned()));
         }
         let deep = format!("{{'descr': {}, 'shape': (), }}", "[".repeat(40_000));
         let len = (deep.len() as u16).to_le_bytes();
