@@ -42,7 +42,10 @@ impl Plan {
         check_names(args, signature)?;
         let (mut arguments, mut missing): (Vec<Argument>, _) = (Vec::new(), Vec::new());
         let axes = axes(signature);
-        for param in &signature.params {
+        // The extents stand last.
+        let extents = if stencil { extents(signature) } else { 0 };
+        let own = signature.params.len().saturating_sub(extents);
+        for (at, param) in signature.params.iter().enumerate() {
             let name = &param.name;
             let given = |all: &'a [(String, String)]| Some(&*all.iter().find(|(given, _)| given == name)?.1);
             match &param.kind {
@@ -52,7 +55,7 @@ impl Plan {
                             values::value(ty, text).map_err(|error| format!("--arg {name}: {error}"))?;
                         arguments.push(Argument::Value(ty.clone(), bytes));
                     }
-                    None => match extent(name).filter(|_| stencil) {
+                    None => match at.checked_sub(own) {
                         Some(axis) => match rows_and_columns(args, buffers(&arguments), axes.max(2)) {
                             Some(lanes) => {
                                 let bytes = values::value(ty, &lanes[axis].to_string());
@@ -227,11 +230,13 @@ fn buffers(arguments: &[Argument]) -> impl Iterator<Item = &Buffer> + Clone {
     })
 }
 
-/// The axis of a grid whose extent a stencil's parameter is.
-fn extent(name: &str) -> Option<usize> {
-    ["width", "height", "depth"]
-        .iter()
-        .position(|known| *known == name)
+/// How many extents a stencil's grid has: a parameter of the user's has the name of none of them, or they have longer ones.
+fn extents(stencil: &Kernel) -> usize {
+    let last = stencil.params.last();
+    match last.is_some_and(|last| last.name.ends_with("depth")) {
+        true => 3,
+        false => 2,
+    }
 }
 
 /// Extents of so many axes, the innermost first: those of the picture, or of the first buffer that has some, one that is written before others.

@@ -105,6 +105,11 @@ fn smooth(at: GridPos, a: &[f32], b: &mut [f32]) {
     b[at.idx()] = 0.25 * (at.north(a) + at.south(a) + at.east(a) + at.west(a)) + at.x() as f32;
 }
 
+#[kernel(edge = clamp)]
+fn wide(at: GridPos, width: u32, b: &mut [f32]) {
+    b[at.idx()] = width as f32;
+}
+
 #[kernel]
 fn whose(y: &mut [u32]) {
     let i = global_id_x();
@@ -132,6 +137,10 @@ fn plane(y: &mut [u32]) {
             "g.rs smooth --buffer a=ones:6 --buffer b=zeros:6 --arg width=2 --arg height=3 --lanes 2,3",
             "b = [1. 2. 1. 2. 1. 2.]\n",
         ),
+        (
+            "g.rs wide --buffer b=zeros:2x3 --arg width=7",
+            "b = [[7. 7. 7.]\n     [7. 7. 7.]]\n",
+        ),
         ("g.rs whose --buffer y=zeros:6", "y = [0 1 2 3 4 5]\n"),
     ] {
         let output = folder.run(args);
@@ -141,6 +150,10 @@ fn plane(y: &mut [u32]) {
         (
             "g.rs smooth --buffer a=ones:6 --buffer b=zeros:6",
             "the grid's width is not known: give a buffer rows and columns, as zeros:480x640, or --arg width=…; the grid's height",
+        ),
+        (
+            "g.rs wide --buffer b=zeros:2x3",
+            "the parameter `width: u32` needs --arg width=…",
         ),
         (
             "g.rs plane --buffer y=zeros:4",
