@@ -62,7 +62,6 @@ impl On {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let is_source = |arg: &OsString| Path::new(arg).extension().is_some_and(|ext| ext == "rs");
     let (what, on) = args.options_behind()?;
     // Options of `cargo build` begin with one.
     let is_path = |arg: &OsString| !arg.to_string_lossy().starts_with('-');
@@ -74,6 +73,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         },
     };
     found.told(&on)
+}
+
+fn is_source(path: &OsString) -> bool {
+    Path::new(path)
+        .extension()
+        .is_some_and(|extension| extension == "rs")
 }
 
 /// What is said of what is none of both.
@@ -209,10 +214,7 @@ fn of_files(files: &[OsString]) -> Result<Found, Failure> {
 
 /// The kernels of a file.
 fn of_file(path: &OsString, found: &mut Found) -> Result<(), Failure> {
-    if Path::new(path)
-        .extension()
-        .is_none_or(|extension| extension != "rs")
-    {
+    if !is_source(path) {
         return Err(no_rust(path));
     }
     let text = source::read(Path::new(path))?;
