@@ -10,6 +10,8 @@ fn remedies_are_told_of_what_is_written_otherwise() {
          #[derive(Clone, Copy, GpuType)] #[repr(C)] struct Once { left: u32 }
          #[device] impl Iterator for Once { type Item = u32; fn next(&mut self) -> Option<u32> { None } }
          #[device] fn bytes() -> [u8; 2] { [1, 2] }";
+    let at_once = "`map` of `[u8; 2]` runs at once, and may end the lane, and here it would run when it is asked for: give what it gives a name by \
+         `let` in front of the iterator";
     for (body, expect) in [
         (
             "let s = Square { a: 1.0 }; y[0] = Shape::area(&s);",
@@ -35,8 +37,15 @@ fn remedies_are_told_of_what_is_written_otherwise() {
         ),
         (
             "let k = y.len(); let s = (0..3u32).chain(bytes().map(|b| 100 / (b as u32 - 1))).next();",
-            "`map` of `[u8; 2]` runs at once, and may end the lane, and here it would run when it is asked for: give what it gives a name by \
-             `let` in front of the iterator",
+            at_once,
+        ),
+        (
+            "let same = (0..3u32).eq(bytes().map(|b| 100 / (b as u32 - 1)));",
+            at_once,
+        ),
+        (
+            "let s = (0..3u32).flat_map(|v| bytes().map(|b| v / (b as u32 - 1))).next();",
+            at_once,
         ),
     ] {
         check_text(

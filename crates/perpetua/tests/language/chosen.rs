@@ -276,3 +276,23 @@ fn methods_of_options_run_at_once_in_chains() {
     x[70] = 300;
     panics(at_once::kernel(), at_once, &x, &[0; 2 * SIZE], 70);
 }
+
+/// Also where the iterator that it is compared with has ended.
+#[kernel]
+fn compared_at_once(x: &[u32], y: &mut [u32]) {
+    let i = global_id_x();
+    y[i] = u32::from(x[i..i].iter().copied().eq(x.get(i).map(|v| small(*v))));
+}
+
+#[test]
+fn methods_of_options_run_at_once_in_comparisons() {
+    let mut x = [3; 2 * SIZE + 2];
+    x[70] = 300;
+    panics(
+        compared_at_once::kernel(),
+        compared_at_once,
+        &x,
+        &[0; 2 * SIZE],
+        70,
+    );
+}

@@ -40,7 +40,7 @@ impl Reader {
         let [differ, longer, shorter, same] = given;
         let other = call.args.first().filter(|_| call.args.len() == 1)?;
         let mut chain = self.read_iterable(&call.receiver);
-        let mut second = self.read_iterable(other);
+        let mut second = self.read_beside(other);
         self.by_places(&mut second);
         let indexed = self.indexed(&mut second);
         let (Some(()), Source::Items(item, count)) = (indexed, second.source) else {

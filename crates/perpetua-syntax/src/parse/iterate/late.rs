@@ -110,7 +110,7 @@ impl Reader {
         read
     }
 
-    /// What `zip` and `chain` take, of which not all may be asked for.
+    /// What `zip`, `chain` and comparisons take, and what `flat_map` goes over, of which not all may be asked for.
     pub(super) fn read_beside(&mut self, other: &syn::Expr) -> Chain {
         let outer = std::mem::replace(&mut self.beside, true);
         let chain = self.read_iterable(other);

@@ -96,7 +96,7 @@ impl Reader {
                             });
                         }
                         reader.refuse_move(closure);
-                        reader.read_iterable(&closure.body)
+                        reader.read_beside(&closure.body)
                     }
                     Some(function) => {
                         let items = reader.apply(function, vec![item]);
