@@ -47,6 +47,10 @@ fn remedies_are_told_of_what_is_written_otherwise() {
             "let s = (0..3u32).flat_map(|v| bytes().map(|b| v / (b as u32 - 1))).next();",
             at_once,
         ),
+        (
+            "let least = 1.0.cmp(&y[0]);",
+            "`f32` has no method `cmp` in kernels: integers and `bool` have it: convert with `as`",
+        ),
     ] {
         check_text(
             &format!("{given}\n#[kernel] fn k(y: &mut [f32]) {{ {body} }}"),

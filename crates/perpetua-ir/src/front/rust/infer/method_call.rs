@@ -273,6 +273,10 @@ impl Checker<'_> {
                 self.unify(line, &ty, &other.ty.clone())?;
                 let first = self.deref_all(receiver);
                 match self.types.shallow(&other.ty) {
+                    // Which is refused.
+                    Ty::Scalar(float) if name == "cmp" && float.is_float() => {
+                        self.scalar_method(float, first, name, args, line)
+                    }
                     Ty::Scalar(scalar) => self.order(scalar, (first, other), name, line),
                     of => Err(self.ambiguous(&of, name, line)),
                 }
