@@ -49,7 +49,7 @@ fn remedies_are_told_of_what_is_written_otherwise() {
         ),
         (
             "let least = 1.0.cmp(&y[0]);",
-            "`f32` has no method `cmp` in kernels: integers and `bool` have it: convert with `as`",
+            "`f32` has no method `cmp` in kernels: the integer types and bool have it: convert with `as`",
         ),
     ] {
         check_text(
